@@ -1,0 +1,261 @@
+"""What hooks are given and what they give back. The hooks themselves: `lamella.plugins.hookspecs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from attrs import field, frozen
+
+from lamella.types.entries import Entry
+from lamella.types.events import CompactionCause
+from lamella.types.host import Trigger
+from lamella.types.messages import Block, JsonObject, Message, ToolResultMessage
+
+SessionReason: TypeAlias = Literal["new", "reset", "idle", "daily", "resume", "shutdown"]
+
+
+@frozen(slots=True)
+class SessionStart:
+    """A key has got a session id. `previous_id` is the id it had before, if any."""
+
+    session_key: str
+    session_id: str
+    reason: SessionReason
+    transcript: Path
+    previous_id: str | None = None
+
+
+@frozen(slots=True)
+class SessionEnd:
+    """A key is about to leave a session id; the transcript can still be read at `transcript`."""
+
+    session_key: str
+    session_id: str
+    reason: SessionReason
+    transcript: Path
+    message_count: int = 0
+
+
+@frozen(slots=True)
+class Input:
+    """A user's text has arrived; nothing is stored yet."""
+
+    text: str
+    trigger: Trigger = "user"
+
+
+@frozen(slots=True)
+class InputResult:
+    """`text` replaces the input; `handled` ends the turn without a model, with `reply` as answer."""
+
+    text: str | None = None
+    handled: bool = False
+    reply: str = ""
+
+
+@frozen(slots=True)
+class BeforeTurn:
+    """The turn's size before its request is assembled.
+
+    `tokens` is the estimate of the context with the new prompt, `window` the model's, `reserve`
+    what compaction keeps free, `cycle` the number of compactions so far.
+    """
+
+    prompt: str
+    tokens: int
+    window: int
+    reserve: int
+    cycle: int
+    transcript_bytes: int = 0
+
+
+@frozen(slots=True)
+class BeforePromptBuild:
+    """Prompt and history are known; the request is not built yet."""
+
+    prompt: str
+    messages: tuple[Message, ...]
+    system_prompt: str
+
+
+@frozen(slots=True)
+class PromptAddition:
+    """What a plugin adds to a request. Empty fields add nothing.
+
+    `system_prompt` replaces the whole base prompt (the last one set wins); the others are joined
+    in order with a blank line. `prepend_context` goes before the user's prompt, in the user role.
+    """
+
+    system_prompt: str = ""
+    prepend_system: str = ""
+    append_system: str = ""
+    prepend_context: str = ""
+    model: str = ""
+
+
+@frozen(slots=True)
+class BeforeModelCall:
+    """The messages of one model call, as copies."""
+
+    messages: tuple[Message, ...]
+    call: int
+    window: int
+
+
+@frozen(slots=True)
+class BeforeToolCall:
+    tool_name: str
+    tool_call_id: str
+    arguments: JsonObject
+
+
+@frozen(slots=True)
+class ToolCallVerdict:
+    """`arguments` replaces the call's; `block` refuses it, and no later plugin can undo that."""
+
+    arguments: JsonObject | None = None
+    block: bool = False
+    reason: str = ""
+
+
+@frozen(slots=True)
+class AfterToolCall:
+    tool_name: str
+    tool_call_id: str
+    arguments: JsonObject
+    content: tuple[Block, ...]
+    details: Any
+    is_error: bool
+    duration_ms: float
+
+
+@frozen(slots=True)
+class ToolResultPersist:
+    """A tool result that is about to be stored. `synthetic` marks one that lamella made itself."""
+
+    message: ToolResultMessage
+    synthetic: bool = False
+
+
+@frozen(slots=True)
+class Preparation:
+    """What a compaction would do: the cut, and what has to be summarised.
+
+    `turn_prefix` holds the beginning of the turn that the cut falls into (`is_split_turn`).
+    """
+
+    first_kept_entry_id: str
+    messages_to_summarize: tuple[Message, ...]
+    turn_prefix: tuple[Message, ...]
+    is_split_turn: bool
+    tokens_before: int
+    previous_summary: str | None
+    read_files: tuple[str, ...]
+    modified_files: tuple[str, ...]
+    folded_entry_ids: tuple[str, ...] = ()
+    reserve_tokens: int = 16384
+    keep_recent_tokens: int = 20000
+
+
+@frozen(slots=True)
+class Compacting:
+    """History must shrink. `entries` is the branch, root first."""
+
+    preparation: Preparation
+    entries: tuple[Entry, ...] = field(repr=False)
+    cause: CompactionCause
+    instructions: str = ""
+    attempt: int = 1
+
+
+@frozen(slots=True)
+class CompactionResult:
+    """A summary from a plugin, or `cancel` with a reason: then nothing is compacted."""
+
+    summary: str = ""
+    first_kept_entry_id: str = ""
+    details: Any = None
+    cancel: bool = False
+    reason: str = ""
+
+
+@frozen(slots=True)
+class BeforeCompaction:
+    preparation: Preparation
+    cause: CompactionCause
+    window: int
+
+
+@frozen(slots=True)
+class AfterCompaction:
+    entry_id: str
+    summary: str
+    cause: CompactionCause
+    tokens_before: int
+    tokens_after: int
+    message_count: int
+
+
+@frozen(slots=True)
+class Overflow:
+    """The model refused the size and compaction was not enough. `entries`: the branch."""
+
+    entries: tuple[Entry, ...] = field(repr=False)
+    tokens: int
+    window: int
+    error: str
+
+
+@frozen(slots=True)
+class Freed:
+    """How many tokens a plugin freed; 0 counts as nothing."""
+
+    tokens: int
+    what: str = ""
+
+
+@frozen(slots=True)
+class AgentEnded:
+    messages: tuple[Message, ...]
+    success: bool
+    error: str = ""
+    duration_ms: float = 0.0
+
+
+@frozen(slots=True)
+class PromptSection:
+    """A named part of the system prompt. Lower `order` comes first; modes: full, minimal."""
+
+    name: str
+    text: str
+    order: int = 500
+    modes: tuple[str, ...] = ("full",)
+
+
+@frozen(slots=True)
+class TokenEstimator:
+    """A named way to guess how many tokens a message takes; `estimate` gets one message."""
+
+    name: str
+    estimate: Callable[[Message], int] = field(repr=False)
+
+
+@frozen(slots=True)
+class Command:
+    """A slash command of chat, without the slash. `run` gets its arguments and returns a reply."""
+
+    name: str
+    summary: str
+    run: Any = field(repr=False)
+
+
+@frozen(slots=True)
+class RegistrationContext:
+    """Start-up facts for the `register_*` hooks."""
+
+    agent_id: str
+    workspace: Path
+    state_dir: Path
+    memory: Any = None

@@ -1,0 +1,119 @@
+"""The host: the only door through which a plugin acts on a running session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from attrs import frozen
+
+from lamella.types.events import Notice
+from lamella.types.messages import AssistantMessage, JsonObject, Message
+from lamella.types.model import ModelMessage, ThinkingLevel, ToolSpec
+
+Trigger: TypeAlias = Literal["user", "heartbeat", "cron", "memory"]
+ChatType: TypeAlias = Literal["direct", "group", "channel", "unknown"]
+
+
+@frozen(slots=True)
+class TurnInfo:
+    """What a turn is: whose session, what set it off, and whether files may be written."""
+
+    session_key: str
+    session_id: str
+    agent_id: str
+    workspace: Path
+    trigger: Trigger = "user"
+    chat_type: ChatType = "direct"
+    workspace_writable: bool = True
+    provider: str = ""
+    model: str = ""
+    context_window: int = 0
+
+
+@frozen(slots=True)
+class SilentTurn:
+    """The outcome of a turn that nobody sees: the last reply's text, and whether it succeeded."""
+
+    text: str
+    success: bool
+    error: str = ""
+
+
+@frozen(slots=True)
+class MemoryWrite:
+    """What was written: path within the workspace, first and last line, bytes added."""
+
+    path: str
+    start_line: int
+    end_line: int
+    bytes_written: int
+
+
+class Host(Protocol):
+    """What every run-time hook is handed beside its event."""
+
+    @property
+    def turn(self) -> TurnInfo:
+        """The turn that the hook runs in."""
+
+    async def complete(
+        self,
+        prompt: str | Sequence[ModelMessage],
+        *,
+        system_prompt: str = "",
+        max_tokens: int | None = None,
+        thinking: ThinkingLevel = "off",
+        timeout: float | None = None,
+    ) -> AssistantMessage:
+        """One model call outside the conversation: no tools, nothing stored.
+
+        Raises `ModelError`, or `TimeoutError` after `timeout` seconds.
+        """
+        ...
+
+    async def run_silent_turn(
+        self, prompt: str, *, tools: Sequence[str] = (), system_prompt: str = "", timeout: float = 120.0
+    ) -> SilentTurn:
+        """Run a bounded turn on the session's history that is neither shown nor stored as talk.
+
+        `tools` names the tools on offer.
+        """
+        ...
+
+    def append_entry(self, custom_type: str, data: Any) -> str:
+        """Store plugin state in the transcript (never sent to a model); returns the entry id."""
+        ...
+
+    def branch(self, entry_id: str) -> None:
+        """Continue from an earlier entry; raises `EntryNotFound`."""
+        ...
+
+    def messages(self) -> Sequence[Message]:
+        """The session's current context."""
+        ...
+
+    def patch_session_entry(self, **fields: Any) -> None:
+        """Change fields of the session's entry in sessions.json (camelCase names)."""
+        ...
+
+    def session_entry(self) -> JsonObject:
+        """The session's entry in sessions.json."""
+        ...
+
+    def enqueue_event(self, text: str) -> None:
+        """Queue a line for the model's next prompt of this session; survives a restart."""
+        ...
+
+    async def write_memory(self, path: str, text: str, *, mode: Literal["append", "replace"] = "append") -> MemoryWrite:
+        """Write a memory file through the writer: contained, atomic, journalled."""
+        ...
+
+    def emit(self, notice: Notice) -> None:
+        """Tell whoever watches the run."""
+        ...
+
+    def available_tools(self) -> Sequence[ToolSpec]:
+        """The tools on offer in this turn."""
+        ...

@@ -1,0 +1,190 @@
+"""Long-term memory as the core sees it: backends, results, embedders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from attrs import asdict, frozen
+
+
+@frozen(slots=True)
+class MemoryHit:
+    """One found passage. Lines count from 1, both ends included; `score` is in 0..1."""
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    snippet: str
+    source: str = "memory"
+
+    @property
+    def citation(self) -> str:
+        """`path#Lx-Ly`, or `path#Lx` for a single line."""
+        end = "" if self.end_line == self.start_line else f"-L{self.end_line}"
+        return f"{self.path}#L{self.start_line}{end}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "startLine": self.start_line,
+            "endLine": self.end_line,
+            "score": round(self.score, 6),
+            "snippet": self.snippet,
+            "source": self.source,
+        }
+
+
+@frozen(slots=True)
+class Degraded:
+    """Why an answer is less than it could be, and who gave it instead."""
+
+    reason: str
+    answered_by: str
+    since: float | None = None
+    retry_at: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@frozen(slots=True)
+class MemoryResults:
+    """Hits, best first. `degraded` is None when everything that was configured took part."""
+
+    hits: tuple[MemoryHit, ...]
+    backend: str
+    degraded: Degraded | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "results": [h.to_json() for h in self.hits],
+            "backend": self.backend,
+            "degraded": self.degraded.to_json() if self.degraded else None,
+        }
+
+
+@frozen(slots=True)
+class SearchQuery:
+    """A question to a memory backend. `today` (YYYY-MM-DD) anchors words such as yesterday."""
+
+    text: str
+    max_results: int = 6
+    min_score: float = 0.0
+    today: str | None = None
+    sources: tuple[str, ...] = ()
+
+
+@frozen(slots=True)
+class FileProblem:
+    """A file that a sync could not take in."""
+
+    path: str
+    reason: str
+
+
+@frozen(slots=True)
+class SyncReport:
+    """What a sync saw and did, in files; `chunks` is the number in the index afterwards."""
+
+    workspace: str
+    seen: int
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    failed: tuple[FileProblem, ...] = ()
+    chunks: int = 0
+    rebuilt: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@frozen(slots=True)
+class BackendContext:
+    """What a backend is opened for: one agent's workspace, and a folder for what it derives."""
+
+    agent_id: str
+    workspace: Path
+    state_dir: Path
+
+
+@runtime_checkable
+class MemoryBackend(Protocol):
+    """Searches memory files. The files are the truth; whatever a backend keeps can be rebuilt.
+
+    Methods block and may be called from worker threads, one call at a time for each backend
+    object; several processes may hold backends on the same state folder.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name it was registered under."""
+
+    def search(self, query: SearchQuery) -> MemoryResults:
+        """Find passages, best first. Raises `MemoryUnavailable` when it cannot answer at all."""
+
+    def sync(self, *, force: bool = False) -> SyncReport:
+        """Bring what is derived up to date with the files; `force` rebuilds from nothing."""
+
+    def status(self) -> dict[str, Any]:
+        """Facts for `lamella memory status`: JSON values only."""
+
+    def close(self) -> None:
+        """Release files and connections. May be called more than once."""
+
+
+class BackendFactory(Protocol):
+    """Opens a backend. `settings` is its own config section, already validated by its plugin."""
+
+    def __call__(self, context: BackendContext) -> MemoryBackend: ...
+
+
+@frozen(slots=True)
+class BackendRegistration:
+    """A backend on offer, chosen by `memory.backend`."""
+
+    name: str
+    factory: BackendFactory
+    summary: str = ""
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors of unit length.
+
+    `identity` names provider, model, dimensions and data: vectors of two identities never mix.
+    """
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """float32 array of shape (len(texts), dimensions)."""
+
+    def embed_query(self, text: str) -> Any:
+        """float32 array of shape (dimensions,)."""
+
+
+class EmbedderFactory(Protocol):
+    def __call__(self) -> Embedder: ...
+
+
+@frozen(slots=True)
+class EmbedderRegistration:
+    """An embedder on offer. `offline` means: no network, no key, no download."""
+
+    name: str
+    factory: EmbedderFactory
+    summary: str = ""
+    offline: bool = False

@@ -1,0 +1,80 @@
+"""Tools: what a model may call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from attrs import field, frozen
+
+from lamella.types.messages import Block, JsonObject, TextBlock
+from lamella.types.model import ToolSpec
+
+if TYPE_CHECKING:
+    from lamella.types.host import Host
+
+ToolContent: TypeAlias = str | tuple[Block, ...]
+
+
+@frozen(slots=True)
+class ToolResult:
+    """What a tool gives back. `content` goes to the model, `details` only to programs."""
+
+    content: ToolContent
+    details: Any = None
+    is_error: bool = False
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return (TextBlock(self.content),) if isinstance(self.content, str) else self.content
+
+
+UpdateCallback: TypeAlias = Callable[[ToolResult], None]
+
+
+@frozen(slots=True)
+class ToolContext:
+    """Where a call runs. `update` reports partial results; `cancelled` is set on abort."""
+
+    call_id: str
+    workspace: Path
+    session_key: str
+    host: Host | None = None
+    update: UpdateCallback = lambda _partial: None
+    cancelled: asyncio.Event = field(factory=asyncio.Event, eq=False)
+    trigger: str = "user"
+
+
+class ToolFunction(Protocol):
+    """A tool's code: `def` or `async def`. A plain `def` runs in a worker thread.
+
+    Return a string or a `ToolResult`; raise `ToolError` for a message meant for the model.
+    """
+
+    def __call__(
+        self, arguments: Mapping[str, Any], context: ToolContext
+    ) -> ToolResult | str | Awaitable[ToolResult | str]: ...
+
+
+@frozen(slots=True)
+class Tool:
+    """A tool: its name, what the model is told, a JSON schema for its arguments, and its code.
+
+    `writes` tells whether it changes anything outside the conversation: `chat` asks before such a
+    call, and read-only turns leave it out. `sequential` keeps it from running beside other calls.
+    """
+
+    name: str
+    description: str
+    parameters: JsonObject
+    run: ToolFunction = field(repr=False)
+    label: str = ""
+    writes: bool = False
+    sequential: bool = False
+    owner: Literal["core", "plugin", "user"] | str = "user"
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, self.description, self.parameters)
