@@ -16,6 +16,8 @@ Rules that hold for all of them:
 - `host` acts on the session; see `lamella.types.host.Host`.
 """
 
+# mypy: disable-error-code="empty-body"
+# Specifications have no body: pluggy only reads their signatures.
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -24,7 +26,7 @@ import pluggy
 
 from lamella.types import hooks as h
 from lamella.types.host import Host
-from lamella.types.memory import BackendRegistration, EmbedderRegistration
+from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
 from lamella.types.messages import Message, ToolResultMessage
 from lamella.types.model import ModelProvider
 from lamella.types.tools import Tool
@@ -131,6 +133,11 @@ def register_tools(context: h.RegistrationContext) -> Iterable[Tool]:
 @hookspec
 def register_memory_backends(context: h.RegistrationContext) -> Iterable[BackendRegistration]:
     """Memory backends, chosen by `memory.backend`."""
+
+
+@hookspec
+def open_memory(context: h.MemoryContext) -> MemoryService | None:
+    """Open long-term memory. Only the plugin in slot `memory` is asked."""
 
 
 @hookspec

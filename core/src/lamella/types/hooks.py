@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ from attrs import field, frozen
 from lamella.types.entries import Entry
 from lamella.types.events import CompactionCause
 from lamella.types.host import Trigger
+from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
 from lamella.types.messages import Block, JsonObject, Message, ToolResultMessage
 
 SessionReason: TypeAlias = Literal["new", "reset", "idle", "daily", "resume", "shutdown"]
@@ -253,9 +254,27 @@ class Command:
 
 @frozen(slots=True)
 class RegistrationContext:
-    """Start-up facts for the `register_*` hooks."""
+    """Start-up facts for the `register_*` hooks and `prompt_sections`.
+
+    `state_dir` is the agent's own folder (`~/.lamella/agents/<id>`). `memory` is the open memory
+    service, or None when no plugin fills the slot.
+    """
 
     agent_id: str
     workspace: Path
     state_dir: Path
-    memory: Any = None
+    timezone: str = ""
+    memory: MemoryService | None = field(default=None, repr=False)
+
+
+@frozen(slots=True)
+class MemoryContext:
+    """What long-term memory is opened with. `backend` is the chosen name, `backends` all on offer."""
+
+    agent_id: str
+    workspace: Path
+    state_dir: Path
+    timezone: str
+    backend: str
+    backends: Mapping[str, BackendRegistration] = field(repr=False)
+    embedders: Mapping[str, EmbedderRegistration] = field(repr=False)

@@ -9,8 +9,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 from attrs import frozen
 
 from lamella.types.events import Notice
-from lamella.types.messages import AssistantMessage, JsonObject, Message
-from lamella.types.model import ModelMessage, ThinkingLevel, ToolSpec
+from lamella.types.memory import MemoryWrite
+from lamella.types.messages import AssistantMessage, JsonObject, Message, ModelMessage
+from lamella.types.model import ThinkingLevel, ToolSpec
 
 Trigger: TypeAlias = Literal["user", "heartbeat", "cron", "memory"]
 ChatType: TypeAlias = Literal["direct", "group", "channel", "unknown"]
@@ -39,16 +40,6 @@ class SilentTurn:
     text: str
     success: bool
     error: str = ""
-
-
-@frozen(slots=True)
-class MemoryWrite:
-    """What was written: path within the workspace, first and last line, bytes added."""
-
-    path: str
-    start_line: int
-    end_line: int
-    bytes_written: int
 
 
 class Host(Protocol):

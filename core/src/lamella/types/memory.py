@@ -188,3 +188,90 @@ class EmbedderRegistration:
     factory: EmbedderFactory
     summary: str = ""
     offline: bool = False
+
+
+@frozen(slots=True)
+class MemoryText:
+    """A slice of a memory file. Lines count from 1, both ends included.
+
+    `status` is `ok`, `missing` (no such file: not an error) or `empty` (nothing in the range);
+    `total_lines` is the file's length, 0 when it is missing.
+    """
+
+    status: str
+    path: str
+    text: str = ""
+    start_line: int = 0
+    end_line: int = 0
+    total_lines: int = 0
+    truncated: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "path": self.path,
+            "text": self.text,
+            "startLine": self.start_line,
+            "endLine": self.end_line,
+            "totalLines": self.total_lines,
+            "truncated": self.truncated,
+        }
+
+
+@frozen(slots=True)
+class MemoryWrite:
+    """What was written: path within the workspace, first and last new line, bytes added."""
+
+    path: str
+    start_line: int
+    end_line: int
+    bytes_written: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "startLine": self.start_line,
+            "endLine": self.end_line,
+            "bytesWritten": self.bytes_written,
+        }
+
+
+@frozen(slots=True)
+class Provenance:
+    """Who wrote to memory: session key and id, the entry that caused it, trigger, and actor.
+
+    `actor` names the door: `memory_append`, `write`, `flush`, `cli` and so on.
+    """
+
+    actor: str
+    session_key: str = ""
+    session_id: str = ""
+    entry_id: str = ""
+    trigger: str = ""
+
+
+@runtime_checkable
+class MemoryService(Protocol):
+    """Long-term memory of one agent, as the plugin in slot `memory` offers it.
+
+    The command line and other programs use it; the model uses the plugin's tools. Methods block
+    and may be called from worker threads.
+    """
+
+    def search(self, query: SearchQuery) -> MemoryResults:
+        """Find passages; brings the index up to date first when files changed."""
+
+    def read(self, path: str, *, start_line: int = 1, lines: int | None = None) -> MemoryText:
+        """Read a memory file. Raises `MemoryPathError` for anything that is not one."""
+
+    def append(self, text: str, *, path: str | None = None, provenance: Provenance) -> MemoryWrite:
+        """Append to a memory file (today's note when `path` is None) and index it."""
+
+    def sync(self, *, force: bool = False) -> SyncReport:
+        """Bring the index up to date; `force` rebuilds it."""
+
+    def status(self) -> dict[str, Any]:
+        """Facts for `lamella memory status`."""
+
+    def close(self) -> None:
+        """Release files and connections. May be called more than once."""
