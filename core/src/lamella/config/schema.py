@@ -1,0 +1,154 @@
+"""Every setting of the core, with its default. Sections of plugins live in their own classes.
+
+Keys are TOML paths: `compaction.reserve_tokens` is `reserve_tokens` in `[compaction]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import Attribute, Factory, field, frozen
+
+from lamella.types.model import THINKING_LEVELS
+from lamella.types.model_settings import ProviderSettings
+
+Check = Callable[[Any, "Attribute[Any]", Any], None]
+
+
+def between(low: float, high: float | None = None) -> Check:
+    """A validator: low <= value (<= high)."""
+
+    def check(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+        if value < low or (high is not None and value > high):
+            raise ValueError(f"expected {low:g} to {high:g}" if high is not None else f"expected {low:g} or more")
+
+    return check
+
+
+def one_of(*allowed: str) -> Check:
+    """A validator: one of the given words."""
+
+    def check(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+        if value not in allowed:
+            raise ValueError(f"expected one of {', '.join(allowed)}")
+
+    return check
+
+
+def setting(default: Any, help: str, *, check: Check | list[Check] | None = None) -> Any:
+    """A field with a default and one line of help, which the reference in docs/ is checked against."""
+    if isinstance(default, (dict, list)):
+        default = Factory(type(default))
+    return field(default=default, validator=check, metadata={"help": help})
+
+
+@frozen(slots=True)
+class AgentSection:
+    name: str = setting("", "Name that the agent goes by in its prompt.")
+    workspace: str = setting("", "Folder of the agent; empty: ~/.lamella/workspace (other agents: workspace-<id>).")
+    model: str = setting("", "Model as provider/model; empty: chosen from the keys that are present.")
+    thinking: str = setting("off", "Thinking level of new sessions.", check=one_of(*THINKING_LEVELS))
+    system_prompt: str = setting("", "Replaces lamella's own opening of the system prompt.")
+    timezone: str = setting("", "Zone for dates in notes and prompts, such as Europe/Berlin; empty: the system's.")
+    max_turns: int = setting(0, "Most model calls of one run; 0: no limit.", check=between(0))
+    steering_mode: str = setting(
+        "one-at-a-time", "How queued steering messages are taken.", check=one_of("one-at-a-time", "all")
+    )
+    follow_up_mode: str = setting(
+        "one-at-a-time", "How queued follow-up messages are taken.", check=one_of("one-at-a-time", "all")
+    )
+
+
+@frozen(slots=True)
+class ContextSection:
+    window: int = setting(0, "Caps the model's context window, in tokens; 0: the model's own.", check=between(0))
+    estimator: str = setting("lamella", "Token estimator: lamella, pi, or a plugin's.")
+    file_max_chars: int = setting(20_000, "Most characters of one workspace file in the prompt.", check=between(0))
+    total_max_chars: int = setting(60_000, "Most characters of all workspace files together.", check=between(0))
+    skip_workspace_files: bool = setting(False, "Leave workspace files out of the prompt.")
+
+
+@frozen(slots=True)
+class CompactionSection:
+    enabled: bool = setting(True, "Compact history when the window is nearly full or overflows.")
+    reserve_tokens: int = setting(16_384, "Tokens kept free for the reply.", check=between(0))
+    reserve_tokens_floor: int = setting(20_000, "Least reserve; 0: no floor.", check=between(0))
+    keep_recent_tokens: int = setting(20_000, "Newest tokens that a compaction keeps as they are.", check=between(1))
+    custom_instructions: str = setting("", "What summaries should pay attention to.")
+    timeout_seconds: float = setting(180.0, "Time limit of one summary request.", check=between(1))
+
+
+@frozen(slots=True)
+class RetrySection:
+    enabled: bool = setting(True, "Try again after overloads, rate limits and network errors.")
+    max_retries: int = setting(3, "Most tries after the first.", check=between(0, 20))
+    base_delay_ms: int = setting(2_000, "First wait; doubled each time.", check=between(0))
+    max_delay_ms: int = setting(60_000, "Longest wait, also when a server asks for more.", check=between(0))
+
+
+@frozen(slots=True)
+class ModelsSection:
+    providers: Mapping[str, ProviderSettings] = setting({}, "Providers by name: api, base_url, api_key_env, models.")
+    overflow_patterns: tuple[str, ...] = setting(
+        (), "More regular expressions that mark an error as a context overflow."
+    )
+
+
+@frozen(slots=True)
+class ToolsSection:
+    exec: bool = setting(False, "Offer the exec tool, which runs shell commands.")
+    deny: tuple[str, ...] = setting((), "Tools that are never offered.")
+    allow_without_asking: tuple[str, ...] = setting(
+        (), "Writing tools that chat runs without asking, such as write or edit."
+    )
+    parallel: bool = setting(True, "Run the calls of one reply at the same time.")
+
+
+@frozen(slots=True)
+class HooksSection:
+    timeouts: Mapping[str, float] = setting({}, "Time limits by hook name, in seconds.")
+
+
+@frozen(slots=True)
+class SlotsSection:
+    memory: str = setting("memory-core", "The plugin that owns long-term memory, or none.")
+
+
+@frozen(slots=True)
+class PluginsSection:
+    enabled: bool = setting(True, "Load plugins at all; those built into the core stay.")
+    allow: tuple[str, ...] = setting((), "If not empty: only these plugins, and the one in a slot.")
+    deny: tuple[str, ...] = setting((), "Plugins that are never loaded.")
+    slots: SlotsSection = setting(SlotsSection(), "Which plugin fills which slot.")
+    config: Mapping[str, Mapping[str, Any]] = setting({}, "Sections of plugins, by plugin name.")
+
+
+@frozen(slots=True)
+class MemorySection:
+    backend: str = setting("sqlite", "The memory backend of memory-core, by name.")
+
+
+@frozen(slots=True)
+class SessionSection:
+    store: str = setting("", "Folder of an agent's sessions; {agentId} and ~ are replaced; empty: in the state folder.")
+    lock_timeout_seconds: float = setting(
+        30.0, "How long to wait for another process that uses the session.", check=between(0)
+    )
+
+
+@frozen(slots=True)
+class Settings:
+    """The whole configuration."""
+
+    agent: AgentSection = setting(AgentSection(), "The agent, as all agents have it unless their own section differs.")
+    agents: Mapping[str, AgentSection] = setting({}, "Settings of single agents, by agent id.")
+    context: ContextSection = setting(ContextSection(), "What goes into a request.")
+    compaction: CompactionSection = setting(CompactionSection(), "When and how history is compacted.")
+    retry: RetrySection = setting(RetrySection(), "What happens after transient errors.")
+    models: ModelsSection = setting(ModelsSection(), "Model providers.")
+    tools: ToolsSection = setting(ToolsSection(), "Built-in tools.")
+    hooks: HooksSection = setting(HooksSection(), "Hooks.")
+    plugins: PluginsSection = setting(PluginsSection(), "Which plugins are loaded.")
+    memory: MemorySection = setting(MemorySection(), "Long-term memory.")
+    session: SessionSection = setting(SessionSection(), "Sessions.")

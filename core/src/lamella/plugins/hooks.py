@@ -1,0 +1,327 @@
+"""Calling hooks: the typed facade that the rest of lamella uses. Only this package touches pluggy.
+
+Each implementation is called by itself: its failure, wrong answer or time-out concerns nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, get_args
+
+import attrs
+import pluggy
+from attrs import field, frozen
+
+from lamella.errors import Problem
+from lamella.plugins import hookspecs
+from lamella.plugins.catalog import KNOWN_HOOKS, Catalog
+from lamella.plugins.threads import call_with_limit, run_with_limit
+from lamella.types import hooks as h
+from lamella.types.events import PluginFault
+from lamella.types.host import Host
+from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
+from lamella.types.messages import Message, ToolResultMessage
+from lamella.types.model import ModelProvider
+from lamella.types.tools import Tool
+
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT = 15.0
+TIMEOUTS: Mapping[str, float] = {
+    "before_turn": 180.0,
+    "before_compaction": 180.0,
+    "on_compaction": 300.0,
+    "session_end": 60.0,
+    "agent_end": 60.0,
+    "open_memory": 60.0,
+}
+
+log = logging.getLogger(__name__)
+
+
+@frozen(slots=True)
+class _Implementation:
+    plugin: str
+    function: Callable[..., Any] = field(repr=False)
+    parameters: tuple[str, ...]
+
+
+class Hooks:
+    """The hooks of a set of plugins. `on_fault` hears of every implementation that failed."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        timeouts: Mapping[str, float] | None = None,
+        on_fault: Callable[[PluginFault], None] = lambda _fault: None,
+        trace: bool | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.problems: list[Problem] = []
+        self.on_fault = on_fault
+        self._timeouts = {**TIMEOUTS, **(timeouts or {})}
+        self._trace = os.environ.get("LAMELLA_TRACE_HOOKS") == "1" if trace is None else trace
+        self._implementations: dict[str, list[_Implementation]] = {}
+        self._register()
+
+    def _register(self) -> None:
+        manager = pluggy.PluginManager(hookspecs.PROJECT)
+        manager.add_hookspecs(hookspecs)
+        rank = {}
+        for position, record in enumerate(self.catalog.active):
+            try:
+                manager.register(record.plugin, name=record.name)
+            except (pluggy.PluginValidationError, ValueError) as error:
+                self.problems.append(Problem(f"plugin {record.name}", str(error).strip()))
+                continue
+            rank[record.name] = position
+        for name in sorted(KNOWN_HOOKS):
+            found = getattr(manager.hook, name).get_hookimpls()
+            found = sorted(found, key=lambda i: (i.trylast - i.tryfirst, rank[i.plugin_name]))
+            self._implementations[name] = [_Implementation(i.plugin_name, i.function, tuple(i.argnames)) for i in found]
+
+    def implemented(self, hook: str) -> bool:
+        """Whether any plugin implements the hook."""
+        return bool(self._implementations[hook])
+
+    # --- calling one implementation at a time --------------------------------------------------------
+
+    async def _call(self, hook: str, implementation: _Implementation, expected: Any, **arguments: Any) -> Any:
+        """The result of one implementation, or None when it has none or failed."""
+        limit = self._timeouts.get(hook, DEFAULT_TIMEOUT)
+        given = {k: v for k, v in arguments.items() if k in implementation.parameters}
+        started = time.monotonic()
+        try:
+            if inspect.iscoroutinefunction(implementation.function):
+                result = await asyncio.wait_for(implementation.function(**given), limit)
+            else:
+                result = await call_with_limit(lambda: implementation.function(**given), limit)
+                if inspect.isawaitable(result):
+                    result = await asyncio.wait_for(result, limit)
+        except TimeoutError:
+            self._fault(implementation, hook, f"gave no answer within {limit:g} s")
+            return None
+        except Exception as error:
+            log.warning("plugin %s failed in %s", implementation.plugin, hook, exc_info=True)
+            self._fault(implementation, hook, f"{type(error).__name__}: {error}")
+            return None
+        self._traced(hook, implementation, given, result, started)
+        return self._checked(hook, implementation, result, expected)
+
+    def _checked(self, hook: str, implementation: _Implementation, result: Any, expected: Any) -> Any:
+        if result is None or expected is None:
+            return None
+        if not isinstance(result, expected):
+            wanted = getattr(expected, "__name__", str(expected))
+            self._fault(implementation, hook, f"returned {type(result).__name__}, expected {wanted}")
+            return None
+        return result
+
+    def _fault(self, implementation: _Implementation, hook: str, error: str) -> None:
+        log.warning("plugin %s, hook %s: %s; skipped", implementation.plugin, hook, error)
+        self.on_fault(PluginFault(implementation.plugin, hook, error))
+
+    def _traced(
+        self, hook: str, implementation: _Implementation, given: Mapping[str, Any], result: Any, started: float
+    ) -> None:
+        if self._trace:
+            took = (time.monotonic() - started) * 1000
+            shown = ", ".join(f"{k}={repr(v)[:200]}" for k, v in given.items() if k != "host")
+            log.warning("hook %s(%s) in %s -> %r (%.1f ms)", hook, shown, implementation.plugin, result, took)
+
+    async def _results(self, hook: str, expected: Any, **arguments: Any) -> AsyncIterator[Any]:
+        for implementation in self._implementations[hook]:
+            result = await self._call(hook, implementation, expected, **arguments)
+            if result is not None:
+                yield result
+
+    async def _all(self, hook: str, event: Any, host: Host) -> None:
+        for implementation in self._implementations[hook]:
+            await self._call(hook, implementation, None, event=event, host=host)
+
+    # --- run-time hooks --------------------------------------------------------------------------------
+
+    async def session_start(self, event: h.SessionStart, host: Host) -> None:
+        await self._all("session_start", event, host)
+
+    async def session_end(self, event: h.SessionEnd, host: Host) -> None:
+        await self._all("session_end", event, host)
+
+    async def input(self, event: h.Input, host: Host) -> h.InputResult:
+        """The text after all plugins; `handled` stops the chain."""
+        for implementation in self._implementations["input"]:
+            result = await self._call("input", implementation, h.InputResult, event=event, host=host)
+            if result is None:
+                continue
+            if result.text is not None:
+                event = attrs.evolve(event, text=result.text)
+            if result.handled:
+                return h.InputResult(event.text, handled=True, reply=result.reply)
+        return h.InputResult(event.text)
+
+    async def before_turn(self, event: h.BeforeTurn, host: Host) -> None:
+        await self._all("before_turn", event, host)
+
+    async def before_prompt_build(self, event: h.BeforePromptBuild, host: Host) -> h.PromptAddition:
+        return merge_additions(
+            [r async for r in self._results("before_prompt_build", h.PromptAddition, event=event, host=host)]
+        )
+
+    async def before_agent_start(self, event: h.BeforePromptBuild, host: Host) -> h.PromptAddition:
+        return merge_additions(
+            [r async for r in self._results("before_agent_start", h.PromptAddition, event=event, host=host)]
+        )
+
+    async def context(self, event: h.BeforeModelCall, host: Host) -> tuple[Message, ...]:
+        """The messages of one model call after all plugins."""
+        for implementation in self._implementations["context"]:
+            result = await self._call("context", implementation, Iterable, event=event, host=host)
+            if result is None:
+                continue
+            messages = tuple(result)
+            if all(isinstance(m, MESSAGE_TYPES) for m in messages):
+                event = attrs.evolve(event, messages=messages)
+            else:
+                self._fault(implementation, "context", "returned something that is not a message")
+        return event.messages
+
+    async def before_tool_call(self, event: h.BeforeToolCall, host: Host) -> h.ToolCallVerdict:
+        """Arguments after all plugins, or the first block."""
+        for implementation in self._implementations["before_tool_call"]:
+            verdict = await self._call("before_tool_call", implementation, h.ToolCallVerdict, event=event, host=host)
+            if verdict is None:
+                continue
+            if verdict.block:
+                return h.ToolCallVerdict(event.arguments, block=True, reason=verdict.reason)
+            if verdict.arguments is not None:
+                event = attrs.evolve(event, arguments=verdict.arguments)
+        return h.ToolCallVerdict(event.arguments)
+
+    async def after_tool_call(self, event: h.AfterToolCall, host: Host) -> None:
+        await self._all("after_tool_call", event, host)
+
+    async def tool_result_persist(self, event: h.ToolResultPersist, host: Host) -> ToolResultMessage:
+        """The tool result to store; its call id and tool name cannot be changed."""
+        original = event.message
+        for implementation in self._implementations["tool_result_persist"]:
+            result = await self._call("tool_result_persist", implementation, ToolResultMessage, event=event, host=host)
+            if result is not None:
+                kept = attrs.evolve(result, tool_call_id=original.tool_call_id, tool_name=original.tool_name)
+                event = attrs.evolve(event, message=kept)
+        return event.message
+
+    async def on_overflow(self, event: h.Overflow, host: Host) -> h.Freed | None:
+        """The first answer that freed something."""
+        async for freed in self._results("on_overflow", h.Freed, event=event, host=host):
+            if freed.tokens > 0:
+                return freed  # type: ignore[no-any-return]
+        return None
+
+    async def agent_end(self, event: h.AgentEnded, host: Host) -> None:
+        await self._all("agent_end", event, host)
+
+    async def before_compaction(self, event: h.BeforeCompaction, host: Host) -> None:
+        await self._all("before_compaction", event, host)
+
+    async def on_compaction(self, event: h.Compacting, host: Host) -> h.CompactionResult | None:
+        """The first answer with a summary or a cancel."""
+        async for result in self._results("on_compaction", h.CompactionResult, event=event, host=host):
+            if result.cancel or result.summary.strip():
+                return result  # type: ignore[no-any-return]
+        return None
+
+    async def after_compaction(self, event: h.AfterCompaction, host: Host) -> None:
+        await self._all("after_compaction", event, host)
+
+    # --- start-up --------------------------------------------------------------------------------------
+
+    def _collect(self, hook: str, expected: type[T], context: Any) -> list[tuple[str, T]]:
+        """(plugin, object) of everything that the implementations return."""
+        collected: list[tuple[str, T]] = []
+        for implementation in self._implementations[hook]:
+            result = self._start_up(hook, implementation, context)
+            for item in result if isinstance(result, Iterable) else ():
+                if isinstance(item, expected):
+                    collected.append((implementation.plugin, item))
+                else:
+                    self._fault(implementation, hook, f"returned {type(item).__name__}, expected {expected.__name__}")
+        return collected
+
+    def _start_up(self, hook: str, implementation: _Implementation, context: Any) -> Any:
+        limit = self._timeouts.get(hook, DEFAULT_TIMEOUT)
+        given = {"context": context} if "context" in implementation.parameters else {}
+
+        def call() -> Any:
+            result = implementation.function(**given)
+            return list(result) if isinstance(result, Iterable) else result
+
+        started = time.monotonic()
+        try:
+            result = run_with_limit(call, limit)
+        except TimeoutError:
+            self._fault(implementation, hook, f"gave no answer within {limit:g} s")
+            return None
+        except Exception as error:
+            log.warning("plugin %s failed in %s", implementation.plugin, hook, exc_info=True)
+            self._fault(implementation, hook, f"{type(error).__name__}: {error}")
+            return None
+        self._traced(hook, implementation, given, result, started)
+        return result
+
+    def register_tools(self, context: h.RegistrationContext) -> list[tuple[str, Tool]]:
+        return self._collect("register_tools", Tool, context)
+
+    def register_memory_backends(self, context: h.RegistrationContext) -> list[tuple[str, BackendRegistration]]:
+        return self._collect("register_memory_backends", BackendRegistration, context)
+
+    def register_embedders(self, context: h.RegistrationContext) -> list[tuple[str, EmbedderRegistration]]:
+        return self._collect("register_embedders", EmbedderRegistration, context)
+
+    def register_models(self, context: h.RegistrationContext) -> list[tuple[str, ModelProvider]]:
+        return self._collect("register_models", ModelProvider, context)
+
+    def register_token_estimators(self, context: h.RegistrationContext) -> list[tuple[str, h.TokenEstimator]]:
+        return self._collect("register_token_estimators", h.TokenEstimator, context)
+
+    def register_commands(self, context: h.RegistrationContext) -> list[tuple[str, h.Command]]:
+        return self._collect("register_commands", h.Command, context)
+
+    def prompt_sections(self, context: h.RegistrationContext) -> list[tuple[str, h.PromptSection]]:
+        return self._collect("prompt_sections", h.PromptSection, context)
+
+    def open_memory(self, context: h.MemoryContext) -> MemoryService | None:
+        """The memory service of the plugin in slot `memory`; None without one, or when it failed."""
+        owner = self.catalog.slot("memory")
+        for implementation in self._implementations["open_memory"]:
+            if owner is None or implementation.plugin != owner.name:
+                continue
+            service = self._start_up("open_memory", implementation, context)
+            if isinstance(service, MemoryService):
+                return service
+            if service is not None:
+                self._fault(implementation, "open_memory", "returned something that is not a MemoryService")
+        return None
+
+
+MESSAGE_TYPES: tuple[type, ...] = get_args(Message)
+
+
+def merge_additions(additions: Sequence[h.PromptAddition]) -> h.PromptAddition:
+    """Contexts joined in order by a blank line; the last base prompt and the first model win."""
+
+    def joined(texts: Iterable[str]) -> str:
+        return "\n\n".join(t.strip() for t in texts if t.strip())
+
+    return h.PromptAddition(
+        system_prompt=next((a.system_prompt for a in reversed(additions) if a.system_prompt.strip()), ""),
+        prepend_system=joined(a.prepend_system for a in additions),
+        append_system=joined(a.append_system for a in additions),
+        prepend_context=joined(a.prepend_context for a in additions),
+        model=next((a.model for a in additions if a.model), ""),
+    )

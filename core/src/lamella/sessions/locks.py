@@ -1,0 +1,208 @@
+"""Locks between processes, for transcripts and sessions.json.
+
+Two locks are taken in this order:
+
+1. An operating-system lock on `.locks/<name>` in the same folder. It vanishes with its process, so
+   a killed owner never blocks anyone, and taking it is free of races.
+2. The file `<name>.lock` beside the locked file, as OpenClaw writes it: exclusive create, content
+   `{"pid", "createdAt", "starttime"}`. It keeps OpenClaw out while lamella works, and lamella out
+   while OpenClaw does. A left-over is removed only when its owner is gone (dead, or its pid now
+   belongs to another process), when it is older than the stale limit, or when it cannot be read
+   and has not just been made. Only the holder of lock 1 removes left-overs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import filelock
+from attrs import frozen
+
+from lamella.errors import SessionLocked
+from lamella.text.days import utc_iso
+
+LOCK_FOLDER = ".locks"
+STALE_SECONDS = 30 * 60.0
+# An owner writes its payload right after creating the file; an unreadable one may be in between.
+UNREADABLE_STALE_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+
+
+@frozen(slots=True)
+class LockOwner:
+    """What a lock file says of its owner; all None when it cannot be read."""
+
+    pid: int | None = None
+    created_at: float | None = None
+    start_time: int | None = None
+
+    def __str__(self) -> str:
+        return f"process {self.pid}" if self.pid is not None else "an unknown process"
+
+
+def process_start_time(pid: int) -> int | None:
+    """Start time of a process in clock ticks since boot; None where the system does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    return int(fields[19]) if len(fields) > 19 else None
+
+
+def process_alive(pid: int) -> bool:
+    """Whether a process with this pid exists."""
+    if pid <= 0:
+        return False
+    if os.name == "nt":  # pragma: no cover - os.kill would end the process there
+        return _alive_on_windows(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return isinstance(pid, int) and pid < 2**31
+    return True
+
+
+def _alive_on_windows(pid: int) -> bool:  # pragma: no cover
+    import ctypes
+
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]
+    handle = kernel.OpenProcess(0x1000, False, pid)
+    if handle:
+        kernel.CloseHandle(handle)
+    return bool(handle)
+
+
+def read_owner(path: Path) -> LockOwner | None:
+    """The owner named in a lock file; None when the file is gone."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        return LockOwner()
+    if not isinstance(value, dict) or not isinstance(value.get("pid"), int):
+        return LockOwner()
+    start = value.get("starttime", value.get("startTime"))
+    return LockOwner(value["pid"], _moment(value.get("createdAt")), start if isinstance(start, int) else None)
+
+
+def _moment(value: object) -> float | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except ValueError:
+        return None
+
+
+def is_stale(owner: LockOwner, *, now: float, modified: float, stale_after: float = STALE_SECONDS) -> bool:
+    """Whether a lock file may be removed. `modified` is the file's mtime; times in Unix seconds."""
+    if owner.pid is None:
+        return now - modified > min(stale_after, UNREADABLE_STALE_SECONDS)
+    if not process_alive(owner.pid):
+        return True
+    if owner.pid == os.getpid():
+        return True  # we hold the system lock, so this is a left-over of our own
+    current = process_start_time(owner.pid)
+    if owner.start_time is not None and current is not None:
+        return owner.start_time != current
+    created = owner.created_at if owner.created_at is not None else modified
+    return now - created > stale_after
+
+
+class PathLock:
+    """Exclusive use of one file by one process (and one `PathLock` object in it).
+
+    Raises `SessionLocked` when the lock is not free within `timeout` seconds.
+    """
+
+    def __init__(self, path: Path, *, timeout: float = 10.0, stale_after: float = STALE_SECONDS) -> None:
+        folder = path.parent.resolve()
+        self.path = path
+        self.timeout = timeout
+        self.stale_after = stale_after
+        self._system = filelock.FileLock(folder / LOCK_FOLDER / path.name, thread_local=False)
+        self._file = folder / f"{path.name}.lock"
+        self._held = False
+
+    @property
+    def held(self) -> bool:
+        return self._held
+
+    def acquire(self) -> None:
+        deadline = time.monotonic() + self.timeout
+        Path(self._system.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._system.acquire(timeout=self.timeout, poll_interval=_POLL_SECONDS)
+        except filelock.Timeout:
+            owner = read_owner(self._file)
+            raise SessionLocked(self.path, self.timeout, str(owner) if owner else "") from None
+        try:
+            self._claim(deadline)
+        except BaseException:
+            self._system.release()
+            raise
+        self._held = True
+
+    def release(self) -> None:
+        if self._held:
+            self._held = False
+            with contextlib.suppress(FileNotFoundError):
+                self._file.unlink()
+            self._system.release()
+
+    def _claim(self, deadline: float) -> None:
+        payload = {"pid": os.getpid(), "createdAt": utc_iso()}
+        start = process_start_time(os.getpid())
+        if start is not None:
+            payload["starttime"] = start
+        while True:
+            try:
+                fd = os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            except FileExistsError:
+                self._wait_or_remove(deadline)
+                continue
+            with os.fdopen(fd, "wb") as file:
+                file.write(json.dumps(payload).encode())
+            return
+
+    def _wait_or_remove(self, deadline: float) -> None:
+        owner = read_owner(self._file)
+        if owner is None:
+            return
+        try:
+            modified = self._file.stat().st_mtime
+        except FileNotFoundError:
+            return
+        if is_stale(owner, now=time.time(), modified=modified, stale_after=self.stale_after):
+            with contextlib.suppress(FileNotFoundError):
+                self._file.unlink()
+            return
+        if time.monotonic() >= deadline:
+            raise SessionLocked(self.path, self.timeout, str(owner))
+        time.sleep(_POLL_SECONDS)
+
+    def __enter__(self) -> PathLock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, timeout: float = 10.0) -> Iterator[None]:
+    """Hold the lock of `path` for a block."""
+    with PathLock(path, timeout=timeout):
+        yield

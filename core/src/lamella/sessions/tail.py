@@ -1,0 +1,222 @@
+"""Reading a transcript from its end, only as far as the context of its leaf needs.
+
+With a compaction on the branch, time and memory depend on the kept context and not on the file's
+length. The result equals that of reading the whole file; where that cannot be known from the end
+(older versions, parents that lie ahead, a lost header), None is returned and the caller reads all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import field, frozen
+
+from lamella.sessions.context import ModelState
+from lamella.sessions.lines import BOM, Head, Lines, decode_line, read_head
+from lamella.sessions.reader import is_header, to_header
+from lamella.sessions.tree import find_leaf, is_conversation
+from lamella.types.entries import Compaction, Damage, Header
+
+_BLOCK = 1 << 16
+_MAX_BLOCK = 1 << 20
+_MAX_HEADER = 1 << 20
+
+
+@frozen(slots=True)
+class Tail:
+    """The end of a transcript: the lines read, the branch (positions, root or cut first), its state.
+
+    `reaches_root` is False when reading stopped at what the compaction kept.
+    """
+
+    header: Header
+    lines: Lines = field(repr=False)
+    leaf: int | None
+    path: tuple[int, ...]
+    state: ModelState
+    damage: tuple[Damage, ...]
+    size: int
+    complete_end: bool
+    reaches_root: bool
+
+
+def read_tail(path: Path) -> Tail | None:
+    """The leaf's branch as far back as its context needs; None when the whole file must be read."""
+    with path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        header, header_end = _read_header(file.fileno(), size)
+        if header is None or header.version < 3:
+            return None
+        return _Backward(file.fileno(), header, header_end, size).run()
+
+
+def _read_header(fd: int, size: int) -> tuple[Header | None, int]:
+    """The header on the first line, and the offset behind that line."""
+    data = os.pread(fd, min(size, 1 << 12), 0)
+    while b"\n" not in data and len(data) < min(size, _MAX_HEADER):
+        data += os.pread(fd, _MAX_BLOCK, len(data))
+    line, found, _ = data.partition(b"\n")
+    if not found or line.startswith(BOM):
+        return None, 0
+    try:
+        value = decode_line(line)
+    except ValueError:
+        return None, 0
+    return (to_header(value) if is_header(value) else None), len(line) + 1
+
+
+def _lines_backward(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) from the last line to the first; a last line without line feed counts too."""
+    tail = b""
+    position = end
+    block = _BLOCK
+    while position > start:
+        step = min(block, position - start)
+        block = min(block * 2, _MAX_BLOCK)
+        position -= step
+        data = os.pread(fd, step, position) + tail
+        pieces = data.split(b"\n")
+        tail = pieces[0]
+        offset = position + len(data)
+        for piece in reversed(pieces[1:]):
+            offset -= len(piece)
+            yield offset, piece
+            offset -= 1
+    if tail:
+        yield start, tail
+
+
+class _Backward:
+    """One pass from the end. Keeps lines while they may matter, then only looks for parents."""
+
+    def __init__(self, fd: int, header: Header, start: int, size: int) -> None:
+        self.fd, self.header, self.start, self.size = fd, header, start, size
+        self.lines = Lines()  # newest first until the end of the pass
+        self.damage: list[Damage] = []
+        self.end_damaged = False
+        self.on_path: set[int] = set()
+        self.index: dict[str, int] = {}
+        self.provider: str | None = None
+        self.model_id: str | None = None
+        self.level: str | None = None
+        self.path: list[int] = []
+        self.compaction: Compaction | None = None
+        self.context_done = False
+
+    def run(self) -> Tail | None:
+        source = _lines_backward(self.fd, self.start, self.size)
+        complete = self.size == self.start or os.pread(self.fd, 1, self.size - 1) == b"\n"
+        leaf = self._find_leaf(source)
+        if leaf is None:
+            return self._result(None, complete, True)
+        position, reaches_root = leaf, False
+        while True:
+            self._visit(position)
+            if self.context_done and self._state_known():
+                break
+            parent = self.lines.heads[position].parentId
+            if parent is None:
+                reaches_root = True
+                break
+            above = self._find(source, parent)
+            # A missing parent, a cycle, a header in the middle: only the whole file can tell.
+            if above is None or above in self.on_path:
+                return None
+            position = above
+        return self._result(leaf, complete, reaches_root)
+
+    def _state_known(self) -> bool:
+        return self.provider is not None and self.level is not None
+
+    def _find_leaf(self, source: Iterator[tuple[int, bytes]]) -> int | None:
+        for offset, line in source:
+            position = self._take(offset, line)
+            if position is not None and is_conversation(self.lines, position):
+                break
+        if not self.lines:
+            return None
+        # The newest conversation entry is the last one taken; judge in file order.
+        count = len(self.lines)
+        ordered = Lines(self.lines.heads[::-1], self.lines.raw[::-1])
+        leaf = find_leaf(ordered)
+        return None if leaf is None else count - 1 - leaf
+
+    def _take(self, offset: int, line: bytes) -> int | None:
+        """Keep a line if it is an entry; returns its position."""
+        head = read_head(line)
+        if isinstance(head, Head):
+            if head.type == "session":
+                self.damage.append(Damage("second_header", "another session header; ignored", None, offset))
+                return None
+            self.lines.heads.append(head)
+            self.lines.raw.append(line)
+            position = len(self.lines) - 1
+            self.index.setdefault(head.id, position)  # of equal ids the later line counts
+            return position
+        if head is not None:
+            at_end = offset + len(line) == self.size
+            self.end_damaged = self.end_damaged or at_end
+            torn = at_end and head.code == "bad_json"
+            code, text = ("torn_line", "the last line is cut short") if torn else (head.code, head.message)
+            self.damage.append(Damage(code, text, None, offset))
+        return None
+
+    def _visit(self, position: int) -> None:
+        self.on_path.add(position)
+        head = self.lines.heads[position]
+        if not self.context_done:
+            self.path.append(position)
+        if head.type == "compaction" and self.compaction is None:
+            self.compaction = Compaction.of(self.lines.entry(position))
+            kept = self.compaction.first_kept_entry_id
+            self.context_done = kept is None or kept == head.id
+        elif self.compaction is not None and head.id == self.compaction.first_kept_entry_id:
+            self.context_done = True
+        self._note_state(position, head)
+
+    def _note_state(self, position: int, head: Head) -> None:
+        if head.type == "thinking_level_change" and self.level is None:
+            self.level = self.lines.entry(position).text("thinkingLevel", "off")
+        elif self.provider is None and head.type == "model_change":
+            entry = self.lines.entry(position)
+            self.provider, self.model_id = entry.text("provider"), entry.text("modelId")
+        elif self.provider is None and head.type == "message":
+            entry = self.lines.entry(position)
+            if entry.role == "assistant":
+                raw = entry.fields["message"]
+                self.provider, self.model_id = str(raw.get("provider") or ""), str(raw.get("model") or "")
+
+    def _find(self, source: Iterator[tuple[int, bytes]], wanted: str) -> int | None:
+        known = self.index.get(wanted)
+        if known is not None:
+            return known
+        needle = wanted.encode("utf-8", "surrogatepass")
+        plain = wanted.isascii() and '"' not in wanted and "\\" not in wanted
+        for offset, line in source:
+            # Beyond the kept context only parents are looked for: skip other lines undecoded.
+            if self.context_done and plain and needle not in line:
+                continue
+            position = self._take(offset, line)
+            if position is not None and self.lines.heads[position].id == wanted:
+                return position
+        return None
+
+    def _result(self, leaf: int | None, complete: bool, reaches_root: bool) -> Tail:
+        """Everything turned into file order."""
+        last = len(self.lines) - 1
+        lines = Lines(self.lines.heads[::-1], self.lines.raw[::-1])
+        if not complete and not self.end_damaged:
+            self.damage.insert(0, Damage("no_final_newline", "the last line has no line feed"))
+        return Tail(
+            self.header,
+            lines,
+            None if leaf is None else last - leaf,
+            tuple(last - p for p in reversed(self.path)),
+            ModelState(self.provider, self.model_id, self.level or "off"),
+            tuple(reversed(self.damage)),
+            self.size,
+            complete,
+            reaches_root,
+        )
