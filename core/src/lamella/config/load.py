@@ -24,8 +24,7 @@ WORKSPACE_FILE = "lamella.toml"
 # A repository that one opens is not trusted: it may only name the agent and ask for less context.
 WORKSPACE_KEYS = {
     "agent.name": "any",
-    "context.file_max_chars": "lower",
-    "context.total_max_chars": "lower",
+    "context.window": "lower",
 }
 ENVIRONMENT = {"LAMELLA_MODEL": "agent.model", "LAMELLA_WORKSPACE": "agent.workspace"}
 

@@ -64,9 +64,6 @@ class AgentSection:
 class ContextSection:
     window: int = setting(0, "Caps the model's context window, in tokens; 0: the model's own.", check=between(0))
     estimator: str = setting("lamella", "Token estimator: lamella, pi, or a plugin's.")
-    file_max_chars: int = setting(20_000, "Most characters of one workspace file in the prompt.", check=between(0))
-    total_max_chars: int = setting(60_000, "Most characters of all workspace files together.", check=between(0))
-    skip_workspace_files: bool = setting(False, "Leave workspace files out of the prompt.")
 
 
 @frozen(slots=True)

@@ -40,7 +40,7 @@ def _class(cls: type[T], data: Any, path: str, origin: str, problems: list[Probl
     if not isinstance(data, Mapping):
         problems.append(Problem(path, f"expected a table, found {describe(data)}", origin))
         return None
-    hints = field_types(cls)
+    hints = field_types(typing.cast(Any, cls))
     fields: Mapping[str, attrs.Attribute[Any]] = {a.name: a for a in attrs.fields(cls)}  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     failed = False

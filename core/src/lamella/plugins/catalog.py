@@ -123,7 +123,7 @@ def load_plugins(
     return Catalog(tuple(records), tuple(problems))
 
 
-def entry_points() -> list[Source]:
+def entry_points() -> list[importlib.metadata.EntryPoint]:
     return sorted(importlib.metadata.entry_points(group=GROUP), key=lambda e: (e.name, e.value))
 
 

@@ -36,6 +36,11 @@ async def call_with_limit(function: Callable[[], T], seconds: float) -> T:
     return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(_start(function))), seconds)
 
 
+async def start_in_thread(function: Callable[[], T]) -> T:
+    """Await a plain function without a limit."""
+    return await asyncio.wrap_future(_start(function))
+
+
 def run_with_limit(function: Callable[[], T], seconds: float) -> T:
     """The same for code that does not run in an event loop."""
     return _start(function).result(timeout=seconds)

@@ -1,0 +1,130 @@
+"""One pipeline for every compaction, whatever its cause.
+
+    before_compaction -> prepare -> on_compaction (or the engine's own summary) -> write the entry
+    -> after_compaction
+
+On failure the session is as it was, and the reason is reported.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from lamella.agent.budget import Budget
+from lamella.agent.cut import Estimate, prepare_compaction, tokens_in_context
+from lamella.agent.summaries import Ask, summarize
+from lamella.errors import ModelAborted, ModelError, TranscriptError
+from lamella.plugins.hooks import Hooks
+from lamella.sessions.transcript import SessionFile
+from lamella.types import events as e
+from lamella.types import hooks as h
+from lamella.types.host import Host
+
+Emit: TypeAlias = Callable[[e.AgentEvent], None]
+
+log = logging.getLogger(__name__)
+
+
+@frozen(slots=True)
+class Outcome:
+    """What a compaction did. `freed` is 0 when nothing was compacted; then `error` says why."""
+
+    entry_id: str | None = None
+    tokens_before: int = 0
+    tokens_after: int = 0
+    error: str = ""
+
+    @property
+    def freed(self) -> int:
+        return max(0, self.tokens_before - self.tokens_after) if self.entry_id else 0
+
+
+@frozen(slots=True)
+class Compactor:
+    """What a compaction works with."""
+
+    file: SessionFile
+    hooks: Hooks
+    host: Host
+    budget: Budget
+    estimate: Estimate
+    ask: Ask
+    emit: Emit
+
+    async def run(
+        self, cause: e.CompactionCause, *, instructions: str = "", attempt: int = 1, will_retry: bool = False
+    ) -> Outcome:
+        """Compact the session's current branch."""
+        self.emit(e.AutoCompactionStart(cause))
+        try:
+            outcome = await self._run(cause, instructions, attempt)
+        except ModelAborted:
+            self.emit(e.AutoCompactionEnd(cause, aborted=True))
+            return Outcome(error="aborted")
+        except (ModelError, TranscriptError, TimeoutError) as error:
+            log.warning("compaction failed: %s", error)
+            outcome = Outcome(error=str(error) or type(error).__name__)
+        entry = self.file.entry(outcome.entry_id) if outcome.entry_id else None
+        self.emit(
+            e.AutoCompactionEnd(
+                cause,
+                summary=entry.text("summary") if entry else None,
+                first_kept_entry_id=entry.text("firstKeptEntryId") if entry else None,
+                tokens_before=outcome.tokens_before,
+                tokens_after=outcome.tokens_after if entry else None,
+                will_retry=will_retry and entry is not None,
+                error=outcome.error or None,
+            )
+        )
+        return outcome
+
+    async def _run(self, cause: e.CompactionCause, instructions: str, attempt: int) -> Outcome:
+        prepared = self._prepare()
+        if prepared is None:
+            return Outcome(error="nothing to compact: the session is too small or has just been compacted")
+        if self.hooks.implemented("before_compaction"):
+            event = h.BeforeCompaction(prepared, cause, self.budget.window)
+            await self.hooks.before_compaction(event, self.host)
+            prepared = self._prepare() or prepared  # a plugin may have added entries
+        entries = self.file.branch_entries()
+        compacting = h.Compacting(prepared, entries, cause, instructions, attempt)
+        answer = await self.hooks.on_compaction(compacting, self.host)
+        if answer is not None and answer.cancel:
+            return Outcome(error=f"cancelled: {answer.reason}" if answer.reason else "cancelled by a plugin")
+        if answer is not None:
+            summary, details = answer.summary, answer.details
+            first_kept = answer.first_kept_entry_id or prepared.first_kept_entry_id
+        else:
+            summary = await summarize(prepared, self.ask, instructions)
+            details, first_kept = self._details(prepared, cause), prepared.first_kept_entry_id
+        entry = self.file.append_compaction(
+            summary, first_kept, prepared.tokens_before, details=details, from_hook=answer is not None
+        )
+        after = tokens_in_context(self.file.context(), self.estimate)
+        await self.hooks.after_compaction(
+            h.AfterCompaction(
+                entry.id, summary, cause, prepared.tokens_before, after, len(self.file.context().messages)
+            ),
+            self.host,
+        )
+        return Outcome(entry.id, prepared.tokens_before, after)
+
+    def _prepare(self) -> h.Preparation | None:
+        return prepare_compaction(
+            self.file.context(),
+            keep_recent_tokens=self.budget.keep_recent,
+            reserve_tokens=self.budget.reserve,
+            estimate=self.estimate,
+        )
+
+    def _details(self, prepared: h.Preparation, cause: e.CompactionCause) -> dict[str, Any]:
+        return {
+            "readFiles": list(prepared.read_files),
+            "modifiedFiles": list(prepared.modified_files),
+            "cause": cause,
+            "foldedEntryIds": list(prepared.folded_entry_ids),
+        }

@@ -1,0 +1,129 @@
+"""The host that plugins are handed: bounded ways to act on the running session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol
+
+from lamella.errors import MemoryUnavailable, ModelError
+from lamella.memory.writer import MemoryWriter
+from lamella.sessions.transcript import SessionFile
+from lamella.types.events import Notice
+from lamella.types.host import SilentTurn, TurnInfo
+from lamella.types.memory import MemoryWrite, Provenance
+from lamella.types.messages import AssistantMessage, JsonObject, Message, ModelMessage, Usage, UserMessage
+from lamella.types.model import Done, Model, ModelRequest, ThinkingLevel, ToolSpec
+
+
+class SessionRecord(Protocol):
+    """The session's entry in sessions.json, as far as plugins may touch it."""
+
+    def read(self) -> JsonObject: ...
+
+    def patch(self, fields: JsonObject) -> None: ...
+
+    def enqueue(self, text: str) -> None: ...
+
+    def add(self, usage: Usage, compactions: int) -> None:
+        """Add a turn's usage and compactions to the session's totals."""
+
+
+SilentRunner = Callable[[str, Sequence[str], str], Any]
+
+
+class SessionHost:
+    """`lamella.types.host.Host` for one session."""
+
+    def __init__(
+        self,
+        info: TurnInfo,
+        file: SessionFile,
+        model: Model,
+        record: SessionRecord,
+        *,
+        emit: Callable[[Any], None],
+        tools: Sequence[ToolSpec] = (),
+        writer: MemoryWriter | None = None,
+        silent: SilentRunner | None = None,
+    ) -> None:
+        self._info = info
+        self._file = file
+        self._model = model
+        self._record = record
+        self._emit = emit
+        self._tools = tuple(tools)
+        self._writer = writer
+        self._silent = silent
+
+    @property
+    def turn(self) -> TurnInfo:
+        return self._info
+
+    async def complete(
+        self,
+        prompt: str | Sequence[ModelMessage],
+        *,
+        system_prompt: str = "",
+        max_tokens: int | None = None,
+        thinking: ThinkingLevel = "off",
+        timeout: float | None = None,
+    ) -> AssistantMessage:
+        messages = [UserMessage(prompt)] if isinstance(prompt, str) else list(prompt)
+        request = ModelRequest(messages, system_prompt, max_tokens=max_tokens, thinking=thinking)
+        return await asyncio.wait_for(complete(self._model, request), timeout)
+
+    async def run_silent_turn(
+        self, prompt: str, *, tools: Sequence[str] = (), system_prompt: str = "", timeout: float = 120.0
+    ) -> SilentTurn:
+        if self._silent is None:
+            return SilentTurn("", False, "no turn can be run from here")
+        try:
+            result = await asyncio.wait_for(self._silent(prompt, tools, system_prompt), timeout)
+        except TimeoutError:
+            return SilentTurn("", False, f"no answer within {timeout:g} s")
+        assert isinstance(result, SilentTurn)
+        return result
+
+    def append_entry(self, custom_type: str, data: Any) -> str:
+        return self._file.append_custom(custom_type, data).id
+
+    def branch(self, entry_id: str) -> None:
+        self._file.branch(entry_id)
+
+    def messages(self) -> Sequence[Message]:
+        return self._file.context().messages
+
+    def patch_session_entry(self, **fields: Any) -> None:
+        self._record.patch(fields)
+
+    def session_entry(self) -> JsonObject:
+        return self._record.read()
+
+    def enqueue_event(self, text: str) -> None:
+        self._record.enqueue(text)
+
+    async def write_memory(self, path: str, text: str, *, mode: Literal["append", "replace"] = "append") -> MemoryWrite:
+        if self._writer is None or not self._info.workspace_writable:
+            raise MemoryUnavailable(f"{path}: the workspace may not be written in this turn")
+        provenance = Provenance(
+            "plugin", self._info.session_key, self._info.session_id, self._file.leaf_id or "", self._info.trigger
+        )
+        write = self._writer.append if mode == "append" else self._writer.replace
+        return await asyncio.to_thread(write, path, text, provenance=provenance)
+
+    def emit(self, notice: Notice) -> None:
+        self._emit(notice)
+
+    def available_tools(self) -> Sequence[ToolSpec]:
+        return self._tools
+
+
+async def complete(model: Model, request: ModelRequest) -> AssistantMessage:
+    """One whole reply. Raises `ModelError` when the call failed."""
+    async for event in model.stream(request):
+        if isinstance(event, Done):
+            if event.error is not None:
+                raise event.error
+            return event.message
+    raise ModelError("the stream ended without a reply")

@@ -1,0 +1,192 @@
+"""Running the tool calls of one reply: validation, hooks, the tools themselves, their results."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from attrs import evolve, frozen
+
+from lamella.errors import LamellaError, ToolError
+from lamella.plugins.threads import start_in_thread
+from lamella.tools.validation import validate_arguments
+from lamella.types import events as e
+from lamella.types.messages import AssistantMessage, JsonObject, TextBlock, ToolCall, ToolResultMessage
+from lamella.types.tools import Tool, ToolContext, ToolResult
+
+Emit: TypeAlias = Callable[[e.AgentEvent], None]
+
+ABORTED = "Operation aborted"
+BLOCKED = "Tool execution was blocked"
+
+log = logging.getLogger(__name__)
+
+
+class ToolPolicy(Protocol):
+    """What plugins have to say about tool calls."""
+
+    async def before(self, call: ToolCall, arguments: JsonObject) -> tuple[JsonObject, str | None]:
+        """Arguments to use, and the reason of a block or None."""
+        ...
+
+    async def after(self, call: ToolCall, arguments: JsonObject, result: ToolResult, seconds: float) -> None:
+        """The call is over."""
+        ...
+
+    async def persist(self, message: ToolResultMessage) -> ToolResultMessage:
+        """The result as it is stored and shown to the model."""
+        ...
+
+
+@frozen(slots=True)
+class _Prepared:
+    """A call that is ready to run, or that already has its answer."""
+
+    call: ToolCall
+    arguments: JsonObject
+    tool: Tool | None = None
+    answer: ToolResult | None = None
+
+
+async def run_tool_calls(
+    reply: AssistantMessage,
+    tools: Mapping[str, Tool],
+    policy: ToolPolicy,
+    make_context: Callable[[str], ToolContext],
+    emit: Emit,
+    *,
+    parallel: bool,
+    aborted: asyncio.Event,
+) -> list[ToolResultMessage]:
+    """Run all calls of a reply; results in call order, one for each call, whatever happens.
+
+    Calls are prepared one after the other. In parallel mode they then run together, unless one of
+    their tools asks to run alone.
+    """
+    calls = reply.tool_calls
+    together = parallel and not any(t.sequential for c in calls if (t := tools.get(c.name)) is not None)
+
+    async def prepare(call: ToolCall) -> _Prepared:
+        emit(e.ToolExecutionStart(call.id, call.name, call.arguments))
+        if reply.stop_reason == "length":
+            return _Prepared(call, call.arguments, answer=_error(_cut_short(call.name)))
+        return await _prepare(call, tools, policy, aborted)
+
+    async def finish(prepared: _Prepared) -> ToolResult:
+        return await _execute(prepared, policy, make_context, emit, aborted)
+
+    if together:
+        ready = [await prepare(call) for call in calls]
+        results = list(await asyncio.gather(*(finish(p) for p in ready)))
+    else:
+        results = [await finish(await prepare(call)) for call in calls]
+    stored: list[ToolResultMessage] = []
+    for call, result in zip(calls, results, strict=True):
+        message = await policy.persist(to_message(call, result))
+        emit(e.MessageStart(message))
+        emit(e.MessageEnd(message))
+        stored.append(message)
+    return stored
+
+
+def to_message(call: ToolCall, result: ToolResult) -> ToolResultMessage:
+    """The transcript's message for a result."""
+    details = result.details if result.details is not None else ({} if result.is_error else None)
+    return ToolResultMessage(call.id, call.name, result.blocks, result.is_error, details, int(time.time() * 1000))
+
+
+async def _prepare(call: ToolCall, tools: Mapping[str, Tool], policy: ToolPolicy, aborted: asyncio.Event) -> _Prepared:
+    if aborted.is_set():
+        return _Prepared(call, call.arguments, answer=_error(ABORTED))
+    tool = tools.get(call.name)
+    if tool is None:
+        return _Prepared(call, call.arguments, answer=_error(f"Tool {call.name} not found"))
+    try:
+        arguments = validate_arguments(tool, call.arguments)
+    except ToolError as error:
+        return _Prepared(call, call.arguments, tool, _error(str(error)))
+    arguments, blocked = await policy.before(call, arguments)
+    if blocked is not None:
+        return _Prepared(call, arguments, tool, _error(blocked or BLOCKED))
+    return _Prepared(call, arguments, tool)
+
+
+async def _execute(
+    prepared: _Prepared,
+    policy: ToolPolicy,
+    make_context: Callable[[str], ToolContext],
+    emit: Emit,
+    aborted: asyncio.Event,
+) -> ToolResult:
+    call, tool = prepared.call, prepared.tool
+    started = time.monotonic()
+    if prepared.answer is not None or tool is None:
+        result = prepared.answer or _error(f"Tool {call.name} not found")
+    elif aborted.is_set():
+        result = _error(ABORTED)
+    else:
+        result = await _run(tool, prepared, make_context(call.id), emit, aborted)
+    await policy.after(call, prepared.arguments, result, time.monotonic() - started)
+    emit(e.ToolExecutionEnd(call.id, call.name, result, result.is_error))
+    return result
+
+
+async def _run(tool: Tool, prepared: _Prepared, context: ToolContext, emit: Emit, aborted: asyncio.Event) -> ToolResult:
+    """The tool's own answer, or an error result. An abort ends the wait for tools that ignore it."""
+    call = prepared.call
+    loop = asyncio.get_running_loop()
+
+    def update(partial: ToolResult) -> None:
+        event = e.ToolExecutionUpdate(call.id, call.name, prepared.arguments, partial)
+        loop.call_soon_threadsafe(emit, event)
+
+    context = evolve(context, update=update, cancelled=aborted)
+    work = asyncio.ensure_future(_call(tool, prepared.arguments, context))
+    stop = asyncio.ensure_future(aborted.wait())
+    try:
+        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            # Tools see the abort too; give them a moment to stop in their own way.
+            await asyncio.wait({work}, timeout=2.0)
+        if not work.done():
+            return _error(ABORTED)
+        return work.result()
+    except (ToolError, LamellaError) as error:
+        return _error(str(error))
+    except Exception as error:
+        log.warning("tool %s failed", tool.name, exc_info=True)
+        return _error(str(error) or type(error).__name__)
+    finally:
+        stop.cancel()
+        if not work.done():
+            work.cancel()
+        await asyncio.sleep(0)  # let updates that were sent from threads come before the end
+
+
+async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+    if inspect.iscoroutinefunction(tool.run) or inspect.iscoroutinefunction(getattr(tool.run, "__call__", None)):  # noqa: B004
+        answer: Any = tool.run(arguments, context)
+    else:
+        answer = await start_in_thread(lambda: tool.run(arguments, context))
+    if isinstance(answer, Awaitable):
+        answer = await answer
+    if isinstance(answer, ToolResult):
+        return answer
+    if isinstance(answer, str):
+        return ToolResult(answer)
+    raise ToolError(f"tool {tool.name} returned {type(answer).__name__}, expected str or ToolResult")
+
+
+def _error(text: str) -> ToolResult:
+    return ToolResult((TextBlock(text),), is_error=True)
+
+
+def _cut_short(name: str) -> str:
+    return (
+        f'Tool call "{name}" was not run: the reply reached its length limit, so the arguments may be '
+        "incomplete. Call the tool again with complete arguments."
+    )

@@ -1,0 +1,12 @@
+"""Behaviours of the core that are plugins on the public hooks: listed, configurable, switchable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def builtin_plugins() -> dict[str, Any]:
+    """Plugins that come with the core, by name."""
+    from lamella.context.builtin.workspace_files import WorkspaceFiles
+
+    return {WorkspaceFiles.name: WorkspaceFiles}

@@ -1,0 +1,78 @@
+"""Stable context: the workspace's own files in the system prompt, in a fixed order and a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from attrs import field, frozen
+
+from lamella.context.prompt import WORKSPACE_ORDER
+from lamella.plugins import hookimpl
+from lamella.text.files import read_text_file
+from lamella.types.hooks import PromptSection, RegistrationContext
+
+FILES = ("AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "MEMORY.md")
+_MAX_BYTES = 2 * 1024 * 1024
+_HEAD_SHARE, _TAIL_SHARE = 0.7, 0.2
+
+
+def _positive(_instance: object, attribute: object, value: int) -> None:
+    if value < 0:
+        raise ValueError("expected 0 or more")
+
+
+@frozen(slots=True)
+class Config:
+    """Budgets in characters."""
+
+    file_max_chars: int = field(default=20_000, validator=_positive)
+    total_max_chars: int = field(default=60_000, validator=_positive)
+
+
+class WorkspaceFiles:
+    """Puts AGENTS.md, SOUL.md and the other stable files into the prompt."""
+
+    name = "workspace-files"
+    Config = Config
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    @hookimpl
+    def prompt_sections(self, context: RegistrationContext) -> Iterable[PromptSection]:
+        left = self.config.total_max_chars
+        sections = []
+        for number, path in enumerate(stable_files(context.workspace)):
+            text = read_text_file(path).text.strip()
+            if not text or left <= 0:
+                continue
+            shown = shorten(text, min(self.config.file_max_chars, left), path.name)
+            left -= len(shown)
+            sections.append(PromptSection(path.name, f"## {path.name}\n{shown}", WORKSPACE_ORDER + number))
+        return sections
+
+
+def stable_files(workspace: Path) -> list[Path]:
+    """The files that exist, are plain files inside the workspace, and are not huge."""
+    root = workspace.resolve()
+    found = []
+    for name in FILES:
+        path = workspace / name
+        if not path.exists() and name == "MEMORY.md":
+            path = workspace / "memory.md"
+        if not path.is_file() or not path.resolve().is_relative_to(root):
+            continue
+        stat = path.stat()
+        if stat.st_nlink == 1 and stat.st_size <= _MAX_BYTES:
+            found.append(path)
+    return found
+
+
+def shorten(text: str, limit: int, name: str) -> str:
+    """The text within a limit of characters: its head and tail with a marker between them."""
+    if len(text) <= limit:
+        return text
+    head, tail = int(limit * _HEAD_SHARE), int(limit * _TAIL_SHARE)
+    marker = f"\n\n[... {name} is cut here: {len(text) - head - tail} of {len(text)} characters left out ...]\n\n"
+    return text[:head] + marker + (text[-tail:] if tail else "")
