@@ -12,10 +12,10 @@ from pathlib import Path
 
 from attrs import frozen
 
-if os.name == "nt":  # pragma: no cover
-    fcntl = None
-else:
+try:
     import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
 
 BOM = codecs.BOM_UTF8
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -88,7 +88,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int | None = None) -> None:
         try:
             _write_and_sync(fd, data)
             with contextlib.suppress(FileNotFoundError):
-                os.chmod(temporary, os.stat(target).st_mode & 0o7777)  # noqa: PTH101
+                temporary.chmod(target.stat().st_mode & 0o7777)
             fd = _close_where_rename_needs_it(fd)
             os.replace(temporary, target)  # noqa: PTH105
         except BaseException:

@@ -25,7 +25,11 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
 # Vowel signs and accents that stand as characters of their own belong to the word before them.
-_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u0a01-\u0a4d\u0a81-\u0acd\u0b01-\u0b4d\u0b82-\u0bcd\u0c00-\u0c4d\u0c81-\u0ccd\u0d00-\u0d4d\u200c\u200d"
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f"
+    "\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u0a01-\u0a4d\u0a81-\u0acd\u0b01-\u0b4d\u0b82-\u0bcd"
+    "\u0c00-\u0c4d\u0c81-\u0ccd\u0d00-\u0d4d\u200c\u200d"
+)
 
 _TOKEN = re.compile(f"[{_UNSPACED}]+|[^\\W{_UNSPACED}](?:[^\\W{_UNSPACED}]|[{_MARKS}])*")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
@@ -80,8 +84,8 @@ def query_terms(text: str) -> tuple[Term, ...]:
     folded = fold(text)
     terms = [term for run in _runs(folded) for term in _run_terms(run)]
     chosen = [term for term in terms if not _says_nothing(term.text)] or terms
-    chosen += [Term(phrase, "phrase") for phrase in _phrases(folded)]
-    return tuple(dict.fromkeys(chosen))[:MAX_TERMS]
+    phrases = [Term(phrase, "phrase") for phrase in _phrases(folded)]
+    return tuple(dict.fromkeys(phrases + chosen))[:MAX_TERMS]
 
 
 def _runs(folded: str) -> Iterator[str]:
@@ -111,7 +115,10 @@ def _run_terms(run: str) -> Iterator[Term]:
 
 
 def _phrases(folded: str) -> Iterator[str]:
-    return (" ".join(_runs(found[0])) for found in _IDENTIFIER.finditer(folded))
+    for found in _IDENTIFIER.finditer(folded):
+        parts = list(_runs(found[0]))
+        if not all(map(_says_nothing, parts)):
+            yield " ".join(parts)
 
 
 def _says_nothing(token: str) -> bool:

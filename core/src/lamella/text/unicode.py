@@ -16,5 +16,4 @@ def well_formed(text: str) -> str:
 
 
 def _join(pair: re.Match[str]) -> str:
-    high, low = pair[0]
-    return chr(0x10000 + ((ord(high) - 0xD800) << 10) + (ord(low) - 0xDC00))
+    return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")

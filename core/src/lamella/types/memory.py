@@ -87,7 +87,11 @@ class FileProblem:
 
 @frozen(slots=True)
 class SyncReport:
-    """What a sync saw and did, in files; `chunks` is the number in the index afterwards."""
+    """What a sync saw and did, in files; `chunks` is the number in the index afterwards.
+
+    `failed` could not be taken in; `skipped` is left out on purpose (links, unusable names). `rebuilt`
+    says why the index had to be made anew, or is empty.
+    """
 
     workspace: str
     seen: int
@@ -98,6 +102,7 @@ class SyncReport:
     failed: tuple[FileProblem, ...] = ()
     chunks: int = 0
     rebuilt: str = ""
+    skipped: tuple[FileProblem, ...] = ()
 
     @property
     def ok(self) -> bool:
