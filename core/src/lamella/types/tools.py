@@ -54,7 +54,7 @@ class ToolFunction(Protocol):
     """
 
     def __call__(
-        self, arguments: Mapping[str, Any], context: ToolContext
+        self, arguments: Mapping[str, Any], context: ToolContext, /
     ) -> ToolResult | str | Awaitable[ToolResult | str]: ...
 
 
