@@ -1,39 +1,17 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 
 import pytest
 from tool_calls import call, context_in, shown
 
-from lamella.errors import MemoryConflict, ToolError
+from lamella.errors import ToolError
+from lamella.memory.journal import read_journal
+from lamella.memory.writer import MemoryWriter
 from lamella.tools.builtin import builtin_tools
-from lamella.types.memory import MemoryWrite
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
-
-
-class RecordingWriter:
-    """A memory writer that keeps to the protocol: compare, then replace."""
-
-    def __init__(self, root):
-        self.root = root
-        self.calls = []
-
-    def is_memory_path(self, path):
-        relative = os.path.relpath(self.root / path, self.root)
-        return relative == "MEMORY.md" or (relative.startswith("memory/") and relative.endswith(".md"))
-
-    def replace(self, path, text, *, expected_hash, provenance):
-        target = self.root / path
-        current = hashlib.sha256(target.read_bytes()).hexdigest() if target.exists() else None
-        if current != expected_hash:
-            raise MemoryConflict(f"{path} changed since it was read")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-        self.calls.append((str(path), provenance.actor, provenance.session_key))
-        return MemoryWrite(str(path), 1, 1, len(text))
 
 
 @pytest.fixture
@@ -172,37 +150,61 @@ async def test_write_refuses_what_it_cannot_store(workspace, tools):
 # --- memory files ------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def writer(workspace, tmp_path):
+    return MemoryWriter(workspace, tmp_path / "state")
+
+
+@pytest.fixture
+def tools_with_memory(workspace, writer):
+    return builtin_tools(workspace, exec_enabled=False, memory_writer=writer)
+
+
+def journalled(writer):
+    return [
+        (entry.path, entry.provenance.actor, entry.provenance.session_key)
+        for entry in read_journal(writer.state_dir).entries
+    ]
+
+
 @pytest.mark.parametrize("path", ["MEMORY.md", "memory/2026-03-01.md", "memory/people/anna.md", "@memory/x.md"])
-async def test_memory_files_change_only_through_the_writer(workspace, path):
-    writer = RecordingWriter(workspace)
-    tools = builtin_tools(workspace, exec_enabled=False, memory_writer=writer)
+async def test_memory_files_change_only_through_the_writer(workspace, writer, tools_with_memory, path):
     context = context_in(workspace)
-    await call(tools, "write", context, path=path, content="likes tea\n")
-    await call(tools, "edit", context, path=path, oldText="tea", newText="coffee")
+    await call(tools_with_memory, "write", context, path=path, content="likes tea\n")
+    await call(tools_with_memory, "edit", context, path=path, oldText="tea", newText="coffee")
     name = path.removeprefix("@")
-    assert writer.calls == [(name, "write", "agent:main:main"), (name, "edit", "agent:main:main")]
+    assert journalled(writer) == [(name, "write", "agent:main:main"), (name, "edit", "agent:main:main")]
     assert (workspace / name).read_text() == "likes coffee\n"
 
 
-async def test_ordinary_files_do_not_go_through_the_memory_writer(workspace):
-    writer = RecordingWriter(workspace)
-    tools = builtin_tools(workspace, exec_enabled=False, memory_writer=writer)
-    await call(tools, "write", context_in(workspace), path="memory/notes.txt", content="x")
-    assert writer.calls == []
+async def test_a_link_to_a_memory_file_leads_to_the_writer(workspace, writer, tools_with_memory):
+    (workspace / "MEMORY.md").write_text("old\n")
+    (workspace / "innocent.txt").symlink_to("MEMORY.md")
+    await call(tools_with_memory, "write", context_in(workspace), path="innocent.txt", content="new\n")
+    assert journalled(writer) == [("MEMORY.md", "write", "agent:main:main")]
+
+
+async def test_ordinary_files_do_not_go_through_the_memory_writer(workspace, writer, tools_with_memory):
+    await call(tools_with_memory, "write", context_in(workspace), path="memory/notes.txt", content="x")
+    assert journalled(writer) == []
     assert (workspace / "memory" / "notes.txt").read_text() == "x"
 
 
-async def test_a_refusal_of_the_writer_reaches_the_model(workspace):
-    class Stubborn(RecordingWriter):
-        def replace(self, path, text, *, expected_hash, provenance):
-            raise MemoryConflict("it changed since it was read")
+async def test_a_refusal_of_the_writer_reaches_the_model(workspace, tmp_path):
+    class Late(MemoryWriter):
+        """Someone else writes between reading and replacing."""
 
-    tools = builtin_tools(workspace, exec_enabled=False, memory_writer=Stubborn(workspace))
-    with pytest.raises(ToolError, match=r"MEMORY\.md was not changed: it changed since it was read"):
+        def replace(self, path, text, expected_hash, provenance):
+            (self.workspace / path).write_text("someone else's\n")
+            return super().replace(path, text, expected_hash, provenance)
+
+    tools = builtin_tools(workspace, exec_enabled=False, memory_writer=Late(workspace, tmp_path / "state"))
+    with pytest.raises(ToolError, match=r"MEMORY\.md was not changed: .*changed since it was read"):
         await call(tools, "write", context_in(workspace), path="MEMORY.md", content="x")
+    assert (workspace / "MEMORY.md").read_text() == "someone else's\n"
 
 
-@pytest.mark.parametrize("path", ["MEMORY.md", "memory.md", "memory/today.md", "Memory/today.MD"])
+@pytest.mark.parametrize("path", ["MEMORY.md", "memory.md", "memory/today.md", "memory/deep/today.md"])
 async def test_without_a_writer_memory_files_can_only_be_read(workspace, tools, path):
     with pytest.raises(ToolError, match="is a memory file and no memory writer is at hand"):
         await call(tools, "write", context_in(workspace), path=path, content="x")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from lamella.errors import LamellaError, ToolError
+from lamella.memory.paths import memory_name
+from lamella.memory.writer import content_hash
 from lamella.text.files import write_atomic
 from lamella.tools.schemas import parameters, string
 from lamella.tools.workspace import Workspace
@@ -17,23 +18,14 @@ from lamella.types.tools import Tool, ToolContext, ToolResult
 
 
 class MemoryFileWriter(Protocol):
-    """The only door through which memory files change."""
+    """The only door through which memory files change: `lamella.memory.writer.MemoryWriter`."""
 
-    def is_memory_path(self, path: Path | str) -> bool:
-        """Whether the path is a memory file of the workspace."""
-        ...
+    def replace(self, path: str, text: str, expected_hash: str | None, provenance: Provenance) -> MemoryWrite:
+        """Replace a memory file if its content still has that hash (None: if there is none yet).
 
-    def replace(self, path: Path | str, text: str, *, expected_hash: str | None, provenance: Provenance) -> MemoryWrite:
-        """Replace the whole file if its content still has that hash (None: if there is no file yet).
-
-        Raises `MemoryConflict` when the file changed meanwhile.
+        `path` is relative to the workspace. Raises `MemoryConflict` when the file changed meanwhile.
         """
         ...
-
-
-def content_hash(data: bytes) -> str:
-    """The hash by which a writer recognises the content that a change was based on."""
-    return hashlib.sha256(data).hexdigest()
 
 
 class FileChanger:
@@ -46,8 +38,9 @@ class FileChanger:
 
     def save(self, path: Path, data: bytes, before: bytes | None, tool: str, context: ToolContext) -> None:
         """Put `data` in place of `before` (None: no file). The caller holds `lock`."""
-        if self._is_memory(path):
-            self._save_memory(path, data, before, tool, context)
+        memory = memory_name(self.workspace.root, path)
+        if memory is not None:
+            self._save_memory(memory, data, before, tool, context)
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,26 +48,15 @@ class FileChanger:
         except OSError as error:
             raise ToolError(f"Cannot write {self.workspace.display(path)}: {error.strerror}") from error
 
-    def _is_memory(self, path: Path) -> bool:
-        if self._memory_writer is not None:
-            return self._memory_writer.is_memory_path(path)
-        return _looks_like_memory(self.workspace.display(path))
-
-    def _save_memory(self, path: Path, data: bytes, before: bytes | None, tool: str, context: ToolContext) -> None:
-        shown = self.workspace.display(path)
+    def _save_memory(self, name: str, data: bytes, before: bytes | None, tool: str, context: ToolContext) -> None:
         if self._memory_writer is None:
-            raise ToolError(f"{shown} is a memory file and no memory writer is at hand; it was not changed")
+            raise ToolError(f"{name} is a memory file and no memory writer is at hand; it was not changed")
         expected = None if before is None else content_hash(before)
         provenance = Provenance(actor=tool, session_key=context.session_key, trigger=context.trigger)
         try:
-            self._memory_writer.replace(shown, data.decode("utf-8"), expected_hash=expected, provenance=provenance)
+            self._memory_writer.replace(name, data.decode("utf-8"), expected, provenance)
         except LamellaError as error:
-            raise ToolError(f"{shown} was not changed: {error}") from error
-
-
-def _looks_like_memory(relative: str) -> bool:
-    lowered = relative.lower()
-    return lowered == "memory.md" or (lowered.startswith("memory/") and lowered.endswith(".md"))
+            raise ToolError(f"{name} was not changed: {error}") from error
 
 
 def encode(text: str, shown: str) -> bytes:
