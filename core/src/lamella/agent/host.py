@@ -25,8 +25,8 @@ class SessionRecord(Protocol):
 
     def enqueue(self, text: str) -> None: ...
 
-    def add(self, usage: Usage, compactions: int) -> None:
-        """Add a turn's usage and compactions to the session's totals."""
+    def finish(self, fields: JsonObject, usage: Usage, *, compactions: int, entries: int) -> None:
+        """Store a turn's fields and add its numbers to the session's totals."""
 
 
 SilentRunner = Callable[[str, Sequence[str], str], Any]

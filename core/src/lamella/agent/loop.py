@@ -15,7 +15,7 @@ import attrs
 from attrs import field, frozen
 
 from lamella.agent.toolcalls import ToolPolicy, run_tool_calls
-from lamella.errors import ModelAborted, ModelError
+from lamella.errors import ModelAborted, ModelError, ModelTransient
 from lamella.types import events as e
 from lamella.types.messages import AssistantMessage, Message, TextBlock, ToolResultMessage
 from lamella.types.model import Delta, Done, Model, ModelRequest, StreamEvent
@@ -118,11 +118,11 @@ async def _reply(
     """One streamed reply, whatever happens: failures become a reply with stop reason and error."""
     try:
         request = await setup.build(messages, call)
-    except ModelError as error:
-        reply = failed_reply(setup.model, error)
+    except ModelError as failure:
+        reply = failed_reply(setup.model, failure)
         emit(e.MessageStart(reply))
         emit(e.MessageEnd(reply))
-        return reply, error
+        return reply, failure
     started = False
     partial: AssistantMessage | None = None
     done: Done | None = None
@@ -140,8 +140,10 @@ async def _reply(
                 emit(e.MessageStart(partial))
             emit(e.MessageUpdate(partial, event))
     if done is None:
-        error = ModelAborted("the run was aborted") if setup.aborted.is_set() else ModelError("the stream ended early")
-        done = Done(failed_reply(setup.model, error, partial), error)
+        early: ModelError = ModelTransient("the stream ended without a reply")
+        if setup.aborted.is_set():
+            early = ModelAborted("the run was aborted")
+        done = Done(failed_reply(setup.model, early, partial), early)
     reply = done.message
     if reply.timestamp is None:
         reply = attrs.evolve(reply, timestamp=int(time.time() * 1000))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from attrs import evolve, frozen
 
+from lamella.agent.accounting import counters, reply_text, total_usage
 from lamella.agent.budget import Budget, budget
 from lamella.agent.compaction import Compactor, Outcome
 from lamella.agent.cut import tokens_in_context
@@ -18,7 +19,7 @@ from lamella.agent.host import SessionHost, SessionRecord, complete
 from lamella.agent.loop import LoopResult, LoopSetup, run_loop
 from lamella.agent.policy import HookPolicy
 from lamella.agent.request import RequestBuilder
-from lamella.agent.retry import retry_delay_ms, wait
+from lamella.agent.retry import retry_delay_ms, unless_aborted, wait
 from lamella.agent.summaries import SummaryRequest
 from lamella.context.prompt import render
 from lamella.errors import ContextOverflow, ModelAborted, ModelError, UsageError
@@ -41,8 +42,6 @@ from lamella.types.messages import (
 )
 from lamella.types.model import THINKING_LEVELS, Model, ModelRequest, ThinkingLevel
 from lamella.types.tools import ToolContext
-
-T = TypeVar("T")
 
 MAX_COMPACTIONS = 3
 EVENT_TYPE = "lamella.event"
@@ -96,7 +95,8 @@ class AgentSession:
         self._follow_ups: deque[Message] = deque()
         self._aborted = asyncio.Event()
         self._running = False
-        self._compactions = 0
+        self._appended_before = 0
+        self._causes: list[str] = []  # of this turn's compactions
 
     # --- what callers do -------------------------------------------------------------------------
 
@@ -111,9 +111,11 @@ class AgentSession:
     async def compact(self, instructions: str = "") -> Outcome:
         """Compact now."""
         with self._exclusive():
-            return await self._compactor(self._host()).run(
-                "manual", instructions=instructions or self.environment.settings.compaction.custom_instructions
-            )
+            self._begin()
+            outcome = await self._compact("manual", self.host(), instructions=instructions)
+            if outcome.entry_id:
+                self._save((), None)
+            return outcome
 
     def steer(self, text: str) -> None:
         """Queue a message that enters the running turn before its next model call."""
@@ -139,7 +141,8 @@ class AgentSession:
 
     async def _turn(self, text: str, images: Sequence[ImageBlock]) -> TurnResult:
         started = time.monotonic()
-        hooks, host = self.environment.hooks, self._host()
+        self._begin()
+        hooks, host = self.environment.hooks, self.host()
         received = await hooks.input(h.Input(text, self.trigger), host)
         if received.handled:
             return TurnResult(received.reply, self.file.id, handled=True)
@@ -148,11 +151,19 @@ class AgentSession:
         addition = await self._additions(text_of(user.content), host)
         if addition.model:
             self.model = self.environment.make_model(addition.model)
-            host = self._host()
+            host = self.host()
         self._note_settings()
-        result, compactions = await self._run((*self._queued_events(), user), addition, host)
-        turn = self._result(result, compactions)
-        self._save_usage(turn)
+        result = await self._run((*self._queued_events(), user), addition, host)
+        turn = TurnResult(
+            reply_text(result.reply),
+            self.file.id,
+            result.messages,
+            result.reply,
+            result.error,
+            total_usage(result.messages),
+            len(self._causes),
+        )
+        self._save(turn.messages, turn.error)
         error = str(turn.error) if turn.error else ""
         ended = h.AgentEnded(turn.messages, turn.error is None, error, (time.monotonic() - started) * 1000)
         await hooks.agent_end(ended, host)
@@ -167,7 +178,7 @@ class AgentSession:
         )
         await self.environment.hooks.before_turn(event, host)
         if self.environment.settings.compaction.enabled and tokens > limits.threshold:
-            await self._compactor(host).run("threshold")
+            await self._compact("threshold", host)
 
     async def _additions(self, prompt: str, host: SessionHost) -> h.PromptAddition:
         hooks = self.environment.hooks
@@ -191,14 +202,12 @@ class AgentSession:
         if state.thinking_level != self.thinking or self.file.leaf_id is None:
             self.file.append_thinking_level(self.thinking)
 
-    async def _run(
-        self, prompts: tuple[Message, ...], addition: h.PromptAddition, host: SessionHost
-    ) -> tuple[LoopResult, int]:
+    async def _run(self, prompts: tuple[Message, ...], addition: h.PromptAddition, host: SessionHost) -> LoopResult:
         """The loop, again after retries and compactions."""
         settings = self.environment.settings
         setup = self._setup(addition, host)
         new: list[Message] = []
-        retries = compactions = 0
+        retries = freed = 0
         result = await run_loop(prompts, self._history(), setup, self._emit)
         while True:
             new += result.messages
@@ -206,12 +215,12 @@ class AgentSession:
             if error is None and reply is not None:
                 if retries:
                     self._tell(e.AutoRetryEnd(True, retries))
-                compactions += await self._after_success(reply, host)
+                await self._after_success(reply, host)
                 break
             if isinstance(error, ContextOverflow):
-                if compactions >= MAX_COMPACTIONS or not await self._free_room(error, compactions + 1, host):
+                freed += 1
+                if freed > MAX_COMPACTIONS or not await self._free_room(error, freed, host):
                     break
-                compactions += 1
             elif error is not None and error.retryable and settings.retry.enabled:
                 if retries >= settings.retry.max_retries:
                     self._tell(e.AutoRetryEnd(False, retries, str(error)))
@@ -224,7 +233,7 @@ class AgentSession:
                     self._tell(e.AutoRetryEnd(False, retries, str(error)))
                 break
             result = await run_loop((), self._history(), setup, self._emit)
-        return LoopResult(tuple(new), result.reply, result.error), compactions
+        return LoopResult(tuple(new), result.reply, result.error)
 
     async def _pause(self, attempt: int, error: ModelError) -> bool:
         retry = self.environment.settings.retry
@@ -240,25 +249,40 @@ class AgentSession:
         if not self.environment.settings.compaction.enabled:
             self._tell(e.Notice("compaction_disabled", "the context overflowed and compaction.enabled is false"))
             return False
-        outcome = await self._compactor(host).run("overflow", attempt=attempt, will_retry=True)
+        outcome = await self._compact("overflow", host, attempt=attempt, will_retry=True)
         if outcome.freed > 0:
             return True
         event = h.Overflow(self.file.branch_entries(), self.tokens(), self._budget().window, str(error))
         freed = await self.environment.hooks.on_overflow(event, host)
         return freed is not None
 
-    async def _after_success(self, reply: AssistantMessage, host: SessionHost) -> int:
-        """Compact when the window is nearly full; returns the number of compactions."""
+    async def _after_success(self, reply: AssistantMessage, host: SessionHost) -> None:
+        """Compact when the window is nearly full."""
         limits = self._budget()
         if not self.environment.settings.compaction.enabled or self._aborted.is_set():
-            return 0
+            return
         if usage_overflows(reply, limits.window):
-            outcome = await self._compactor(host).run("overflow")
+            await self._compact("overflow", host)
         elif self.tokens() > limits.threshold:
-            outcome = await self._compactor(host).run("threshold")
-        else:
-            return 0
-        return 1 if outcome.entry_id else 0
+            await self._compact("threshold", host)
+
+    async def _compact(
+        self,
+        cause: e.CompactionCause,
+        host: SessionHost,
+        *,
+        instructions: str = "",
+        attempt: int = 1,
+        will_retry: bool = False,
+    ) -> Outcome:
+        compactor = Compactor(
+            self.file, self.environment.hooks, host, self._budget(), self.environment.estimate, self._ask, self._tell
+        )
+        wanted = instructions or self.environment.settings.compaction.custom_instructions
+        outcome = await compactor.run(cause, instructions=wanted, attempt=attempt, will_retry=will_retry)
+        if outcome.entry_id:
+            self._causes.append(cause)
+        return outcome
 
     # --- pieces --------------------------------------------------------------------------------------
 
@@ -301,7 +325,7 @@ class AgentSession:
 
         return make
 
-    def _host(self) -> SessionHost:
+    def host(self) -> SessionHost:
         info = TurnInfo(
             session_key=self.key.text,
             session_id=self.file.id,
@@ -322,11 +346,6 @@ class AgentSession:
             tools=[t.spec for t in self.environment.tools.values()],
             writer=self.environment.writer,
             silent=self._silent,
-        )
-
-    def _compactor(self, host: SessionHost) -> Compactor:
-        return Compactor(
-            self.file, self.environment.hooks, host, self._budget(), self.environment.estimate, self._ask, self._tell
         )
 
     async def _ask(self, request: SummaryRequest) -> str:
@@ -350,7 +369,7 @@ class AgentSession:
     async def _silent(self, prompt: str, tools: Sequence[str], system_prompt: str) -> SilentTurn:
         """A turn on a copy of the history that is neither shown nor stored."""
         offered = {n: t for n, t in self.environment.tools.items() if n in tools}
-        host = self._host()
+        host = self.host()
         addition = h.PromptAddition(append_system=system_prompt)
         builder = self._builder(addition, host, offered)
         setup = evolve(
@@ -397,40 +416,33 @@ class AgentSession:
     def _bytes(self) -> int:
         return self.file.path.stat().st_size if self.file.path.exists() else 0
 
-    def _result(self, result: LoopResult, compactions: int) -> TurnResult:
-        usage = Usage()
-        for message in result.messages:
-            if isinstance(message, AssistantMessage) and message.usage is not None:
-                usage = usage + message.usage
-        reply = result.reply
-        text = text_of(reply.content, "\n").strip() if reply is not None else ""
-        return TurnResult(text, self.file.id, result.messages, reply, result.error, usage, compactions)
+    def _begin(self) -> None:
+        self._appended_before = self.file.appended
+        self._causes = []
 
-    def _save_usage(self, turn: TurnResult) -> None:
-        """Counters for sessions.json: run totals, and the size of the window after the turn."""
+    def _save(self, messages: Sequence[Message], error: ModelError | None) -> None:
+        """Counters and state of the turn into sessions.json."""
         limits = self._budget()
-        last = next(
-            (
-                m.usage
-                for m in reversed(turn.messages)
-                if isinstance(m, AssistantMessage) and not m.failed and m.usage and m.usage.context_tokens
-            ),
-            None,
-        )
-        fields: dict[str, Any] = {
+        fields = {
             "modelProvider": self.model.provider,
             "model": self.model.id,
             "contextTokens": limits.window,
-            "systemSent": True,
-            "abortedLastRun": turn.aborted,
-            "usedTokens": self.tokens(),
             "reserveTokens": limits.reserve,
-            "lastError": str(turn.error) if turn.error and not turn.aborted else None,
+            "usedTokens": self.tokens(),
+            "systemSent": True,
+            "abortedLastRun": isinstance(error, ModelAborted),
+            "lastError": str(error) if error and not isinstance(error, ModelAborted) else None,
             "transcriptBytes": self._bytes(),
+            **counters(messages, compacted=bool(self._causes)),
         }
-        fields.update(_counters(turn.usage, last, fresh=last is not None and not turn.compactions))
-        self.record.patch(fields)
-        self.record.add(turn.usage, turn.compactions)
+        if self._causes:
+            fields["lastCompactionCause"] = self._causes[-1]
+        self.record.finish(
+            fields,
+            total_usage(messages),
+            compactions=len(self._causes),
+            entries=self.file.appended - self._appended_before,
+        )
 
     # --- events --------------------------------------------------------------------------------------
 
@@ -454,31 +466,6 @@ class _Running:
 
     def __exit__(self, *_exc: object) -> None:
         self.session._running = False
-
-
-def _counters(usage: Usage, last: Usage | None, *, fresh: bool) -> dict[str, Any]:
-    """Token fields with OpenClaw's meanings; without a report of the last call the total is unknown."""
-    counters: dict[str, Any] = {"inputTokens": usage.input, "outputTokens": usage.output, "totalTokensFresh": fresh}
-    if last is None:
-        return {**counters, "totalTokens": None}
-    total = last.prompt_tokens if fresh else None
-    return {**counters, "cacheRead": last.cache_read, "cacheWrite": last.cache_write, "totalTokens": total}
-
-
-async def unless_aborted(work: Awaitable[T], aborted: asyncio.Event) -> T:
-    """The result of `work`; raises `ModelAborted` as soon as the run is aborted."""
-    task = asyncio.ensure_future(work)
-    stop = asyncio.ensure_future(aborted.wait())
-    try:
-        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ModelAborted("the run was aborted")
-        return task.result()
-    finally:
-        stop.cancel()
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
 
 def _take(queue: deque[Message], mode: str) -> Sequence[Message]:

@@ -106,7 +106,7 @@ async def _prepare(call: ToolCall, tools: Mapping[str, Tool], policy: ToolPolicy
     if tool is None:
         return _Prepared(call, call.arguments, answer=_error(f"Tool {call.name} not found"))
     try:
-        arguments = validate_arguments(tool, call.arguments)
+        arguments: JsonObject = validate_arguments(tool, call.arguments)
     except ToolError as error:
         return _Prepared(call, call.arguments, tool, _error(str(error)))
     arguments, blocked = await policy.before(call, arguments)

@@ -65,6 +65,7 @@ class SessionFile:
         self._size = size
         self._appendable = False
         self._context: Context | None = None
+        self.appended = 0  # entries added by this object
 
     # --- opening ---------------------------------------------------------------------------------
 
@@ -244,6 +245,7 @@ class SessionFile:
         self._path.append(self._leaf)
         self._note_state(entry)
         self._context = None
+        self.appended += 1
         return entry
 
     def append_message(self, message: Message) -> Entry:

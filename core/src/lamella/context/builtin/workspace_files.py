@@ -23,7 +23,7 @@ def _positive(_instance: object, attribute: object, value: int) -> None:
 
 
 @frozen(slots=True)
-class Config:
+class WorkspaceFilesConfig:
     """Budgets in characters."""
 
     file_max_chars: int = field(default=20_000, validator=_positive)
@@ -34,9 +34,9 @@ class WorkspaceFiles:
     """Puts AGENTS.md, SOUL.md and the other stable files into the prompt."""
 
     name = "workspace-files"
-    Config = Config
+    Config = WorkspaceFilesConfig
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: WorkspaceFilesConfig) -> None:
         self.config = config
 
     @hookimpl

@@ -1,0 +1,493 @@
+"""The front door: configuration, plugins and stores of one agent, and its sessions.
+
+    async with Runtime.open(workspace="notes") as runtime:
+        result = await runtime.ask("What did we decide about the boiler?")
+        print(result.text)
+
+Everything is opened when it is first needed: listing sessions loads no plugin, and a turn without
+memory opens no database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from attrs import evolve, frozen
+
+from lamella.agent.compaction import Outcome
+from lamella.agent.environment import Confirm, Environment
+from lamella.agent.session import AgentSession, Listener, TurnResult
+from lamella.config.load import Config, load_config
+from lamella.config.schema import AgentSection, Settings
+from lamella.config.structure import near_match
+from lamella.context.builtin import builtin_plugins
+from lamella.context.prompt import arrange, opening, tool_section
+from lamella.errors import ConfigError, MemoryUnavailable, Problem, UsageError
+from lamella.memory.writer import MemoryWriter
+from lamella.models.registry import builtin_providers, choose_model, make_model
+from lamella.paths import Paths, expand
+from lamella.plugins.catalog import Catalog, load_plugins
+from lamella.plugins.hooks import Hooks
+from lamella.sessions.index import IndexDamage
+from lamella.sessions.keys import DEFAULT_AGENT, SessionKey, check_agent_id, parse_key
+from lamella.sessions.store import Located, SessionStore, StoredRecord
+from lamella.text.estimate import estimate_pi, estimate_tokens
+from lamella.tools.builtin import builtin_tools
+from lamella.tools.registry import ToolRegistry
+from lamella.types import hooks as h
+from lamella.types.events import Notice, PluginFault
+from lamella.types.host import Trigger
+from lamella.types.memory import EmbedderRegistration, MemoryService
+from lamella.types.messages import ImageBlock, Message
+from lamella.types.model import Model, ModelChoice, ModelProvider, ThinkingLevel
+from lamella.types.tools import Tool
+
+T = TypeVar("T")
+
+PLUGINS_VARIABLE = "LAMELLA_PLUGINS"
+MODEL_VARIABLE = "LAMELLA_MODEL"
+
+
+@frozen(slots=True)
+class Options:
+    """What a caller says beside the configuration."""
+
+    agent_id: str = DEFAULT_AGENT
+    workspace: Path | None = None
+    model: str | Model = ""
+    system_prompt: str = ""
+    config_file: Path | None = None
+    plugins: tuple[Any, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    overrides: Mapping[str, Any] = {}
+    environ: Mapping[str, str] | None = None
+    confirm: Confirm | None = None
+    strict: bool = False
+
+
+class Runtime:
+    """One agent's configuration, plugins, memory and sessions."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.environ = os.environ if options.environ is None else options.environ
+        self.paths = Paths.from_environment(self.environ)
+        self.notices: list[Notice] = []
+        self.listeners: list[Listener] = []
+        self._memory_open = False
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        workspace: str | Path | None = None,
+        agent: str = DEFAULT_AGENT,
+        model: str | Model = "",
+        system_prompt: str = "",
+        config: str | Path | None = None,
+        plugins: Iterable[Any] = (),
+        tools: Iterable[Tool] = (),
+        settings: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] | None = None,
+        confirm: Confirm | None = None,
+    ) -> Runtime:
+        """Open an agent.
+
+        `model` is `provider/model` or a `Model`; empty: as configured. `plugins` are plugin objects
+        beside the installed ones, `tools` tools beside theirs, `settings` dotted config keys with
+        values over those of the file. `confirm` is asked before tools that write.
+        """
+        return cls(
+            Options(
+                check_agent_id(agent),
+                expand(workspace) if workspace is not None else None,
+                model,
+                system_prompt,
+                expand(config) if config is not None else None,
+                tuple(plugins),
+                tuple(tools),
+                dict(settings or {}),
+                environ,
+                confirm,
+            )
+        )
+
+    # --- lazily opened parts -----------------------------------------------------------------------
+
+    @property
+    def agent_id(self) -> str:
+        return self.options.agent_id
+
+    @cached_property
+    def config(self) -> Config:
+        """The configuration of this agent. Raises `ConfigError`."""
+        options = self.options
+        load: Callable[[Path | None], Config] = lambda workspace: load_config(  # noqa: E731
+            self.paths,
+            file=options.config_file,
+            workspace=workspace,
+            environ=self.environ,
+            overrides=options.overrides,
+            strict=options.strict,
+        )
+        first = load(None)
+        return load(self._workspace(first))
+
+    @property
+    def settings(self) -> Settings:
+        return self.config.settings
+
+    @property
+    def agent(self) -> AgentSection:
+        return self.config.agent(self.agent_id)
+
+    def _workspace(self, config: Config) -> Path:
+        if self.options.workspace is not None:
+            return self.options.workspace
+        return self.paths.workspace(self.agent_id, config.agent(self.agent_id).workspace)
+
+    @cached_property
+    def workspace(self) -> Path:
+        return self._workspace(self.config)
+
+    @property
+    def state_dir(self) -> Path:
+        return self.paths.agent_dir(self.agent_id)
+
+    @cached_property
+    def store(self) -> SessionStore:
+        session = self.settings.session
+        folder = self.paths.sessions_dir(self.agent_id, session.store)
+        return SessionStore(folder, lock_timeout=session.lock_timeout_seconds, listener=self._index_damaged)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        listed = self.environ.get(PLUGINS_VARIABLE)
+        only = None if listed is None else [n.strip() for n in listed.split(",") if n.strip()]
+        return load_plugins(
+            self.settings.plugins,
+            only=only,
+            builtins=builtin_plugins(),
+            extra=self.options.plugins,
+            slot_chosen=self.config.origin("plugins.slots.memory") != "default",
+        )
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        hooks = Hooks(self.catalog, timeouts=self.settings.hooks.timeouts, on_fault=self._fault)
+        for problem in (*self.catalog.problems, *hooks.problems):
+            self.notify("plugin_problem", str(problem))
+        return hooks
+
+    @cached_property
+    def memory(self) -> MemoryService | None:
+        """Long-term memory of the plugin in its slot; None without one."""
+        backends = self._named(self.hooks.register_memory_backends(self._registration()), "memory backend")
+        chosen = self.settings.memory.backend
+        context = h.MemoryContext(
+            self.agent_id, self.workspace, self.state_dir, self.agent.timezone, chosen, backends, self.embedders
+        )
+        service = self.hooks.open_memory(context)
+        self._memory_open = service is not None
+        return service
+
+    def require_memory(self) -> MemoryService:
+        """Long-term memory. Raises `MemoryUnavailable` that says what to install."""
+        if self.memory is not None:
+            return self.memory
+        slot = self.settings.plugins.slots.memory
+        if slot == "none":
+            raise MemoryUnavailable("memory is switched off: plugins.slots.memory is none")
+        record = next((r for r in self.catalog.records if r.name == slot), None)
+        if record is not None:
+            why = record.reason or "it gave no memory"
+            raise MemoryUnavailable(f"the memory plugin {slot!r} is {record.state}: {why}")
+        raise MemoryUnavailable("no memory is installed", hint=f"pip install lamella-{slot}")
+
+    @cached_property
+    def embedders(self) -> dict[str, EmbedderRegistration]:
+        return self._named(self.hooks.register_embedders(self._registration()), "embedder")
+
+    @cached_property
+    def writer(self) -> MemoryWriter:
+        return MemoryWriter(self.workspace, self.state_dir, self.agent.timezone)
+
+    @cached_property
+    def tools(self) -> dict[str, Tool]:
+        """The tools on offer, by name."""
+        section = self.settings.tools
+        registry = ToolRegistry(builtin_tools(self.workspace, exec_enabled=section.exec, memory_writer=self.writer))
+        found = [evolve(tool, owner=plugin) for plugin, tool in self.hooks.register_tools(self._registration(True))]
+        for tool in (*self.options.tools, *found):
+            rejected = registry.register(tool)
+            if rejected is not None:
+                self.notify("tool_skipped", str(rejected))
+        return {t.name: t for t in registry if t.name not in section.deny}
+
+    @cached_property
+    def providers(self) -> dict[str, ModelProvider]:
+        """Model providers by name: built in, configured, and of plugins."""
+        providers = builtin_providers(self.settings.models.providers)
+        for plugin, provider in self.hooks.register_models(self._registration()):
+            if provider.name in providers:
+                self.notify("provider_skipped", f"model provider {provider.name!r} of {plugin}: the name is taken")
+            else:
+                providers[provider.name] = provider
+        return providers
+
+    @cached_property
+    def model_choice(self) -> ModelChoice:
+        """Which model runs and why. Raises `UsageError` for an unknown one."""
+        flag = self.options.model if isinstance(self.options.model, str) else ""
+        from_variable = self.environ.get(MODEL_VARIABLE, "").strip()
+        configured = self.agent.model if self.agent.model != from_variable else ""
+        choice = choose_model(flag, from_variable, configured, self.environ, self.providers)
+        if choice.note:
+            self.notify("model_choice", choice.note)
+        return choice
+
+    @cached_property
+    def model(self) -> Model:
+        if not isinstance(self.options.model, str):
+            return self.options.model
+        return make_model(self.model_choice, self.providers, self.settings.models.providers, self.environ)
+
+    def open_model(self, reference: str) -> Model:
+        """A model by `provider/model`."""
+        choice = choose_model(reference, "", "", self.environ, self.providers)
+        return make_model(choice, self.providers, self.settings.models.providers, self.environ)
+
+    @cached_property
+    def estimate(self) -> Callable[[Message], int]:
+        """The configured token estimator. Raises `ConfigError` for an unknown one."""
+        known: dict[str, Callable[[Message], int]] = {"lamella": estimate_tokens, "pi": estimate_pi}
+        for _, estimator in self.hooks.register_token_estimators(self._registration()):
+            known.setdefault(estimator.name, estimator.estimate)
+        name = self.settings.context.estimator
+        if name not in known:
+            text = f"unknown estimator {name!r}{near_match(name, list(known))}; there are: {', '.join(known)}"
+            raise ConfigError([Problem("context.estimator", text, self.config.origin("context.estimator"))])
+        return known[name]
+
+    @cached_property
+    def sections(self) -> tuple[h.PromptSection, ...]:
+        """The parts of the system prompt, in order."""
+        tools = [t.spec for t in self.tools.values()]
+        own = [opening(self.agent.name, self.agent.system_prompt), tool_section(tools, str(self.workspace))]
+        return tuple(arrange([*own, *(s for _, s in self.hooks.prompt_sections(self._registration(True)))]))
+
+    @cached_property
+    def commands(self) -> dict[str, h.Command]:
+        """Slash commands of plugins, by name."""
+        return {c.name: c for _, c in self.hooks.register_commands(self._registration(True))}
+
+    @cached_property
+    def environment(self) -> Environment:
+        return Environment(
+            agent_id=self.agent_id,
+            settings=self.settings,
+            agent=self.agent,
+            workspace=self.workspace,
+            hooks=self.hooks,
+            tools=self.tools,
+            sections=self.sections,
+            estimate=self.estimate,
+            make_model=self.open_model,
+            writer=self.writer,
+            system_prompt=self.options.system_prompt,
+            confirm=self.options.confirm,
+        )
+
+    def _registration(self, with_memory: bool = False) -> h.RegistrationContext:
+        memory = self.memory if with_memory else None
+        return h.RegistrationContext(self.agent_id, self.workspace, self.state_dir, self.agent.timezone, memory)
+
+    def _named(self, found: Iterable[tuple[str, Any]], what: str) -> dict[str, Any]:
+        named: dict[str, Any] = {}
+        for plugin, registration in found:
+            if registration.name in named:
+                self.notify("name_taken", f"{what} {registration.name!r} of {plugin}: the name is taken")
+            else:
+                named[registration.name] = registration
+        return named
+
+    # --- sessions ------------------------------------------------------------------------------------
+
+    def key(self, text: str = "") -> SessionKey:
+        """A session key of this agent; empty: its main session. Raises `UsageError`."""
+        key = parse_key(text or f"agent:{self.agent_id}:main")
+        if key.agent_id != self.agent_id:
+            raise UsageError(
+                f"session key {key.text!r} belongs to agent {key.agent_id!r}, this is {self.agent_id!r}",
+                hint=f"Use --agent {key.agent_id}.",
+            )
+        return key
+
+    def session(
+        self, key: str = "", *, new: bool = False, trigger: Trigger = "user", thinking: ThinkingLevel | None = None
+    ) -> Session:
+        """A session by key; `new` gives the key a new session id at its first turn."""
+        return Session(self, self.key(key), new=new, trigger=trigger, thinking=thinking)
+
+    async def ask(
+        self, text: str, *, key: str = "", new: bool = False, images: Sequence[ImageBlock] = ()
+    ) -> TurnResult:
+        """One turn on a session."""
+        async with self.session(key, new=new) as session:
+            return await session.prompt(text, images=images)
+
+    # --- notices and closing ---------------------------------------------------------------------------
+
+    def notify(self, code: str, message: str) -> None:
+        """Tell the user something that is not an error: kept in `notices`, and told to listeners."""
+        notice = Notice(code, message)
+        self.notices.append(notice)
+        for listener in self.listeners:
+            listener(notice)
+
+    def _fault(self, fault: PluginFault) -> None:
+        for listener in self.listeners:
+            listener(fault)
+
+    def _index_damaged(self, damage: IndexDamage) -> None:
+        kept = f"; the damaged file is kept as {damage.kept_as.name}" if damage.kept_as else ""
+        self.notify("index_recovered", f"{damage.message}: {damage.recovered} sessions recovered{kept}")
+
+    def close(self) -> None:
+        """Close memory. May be called more than once."""
+        if self._memory_open and self.memory is not None:
+            self.memory.close()
+            self._memory_open = False
+
+    async def __aenter__(self) -> Runtime:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+
+class Session:
+    """One session key of a runtime. The transcript's lock is held during a turn, not between turns."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        key: SessionKey,
+        *,
+        new: bool,
+        trigger: Trigger = "user",
+        thinking: ThinkingLevel | None = None,
+    ) -> None:
+        self.runtime = runtime
+        self.key = key
+        self._new = new
+        self._trigger: Trigger = trigger
+        self._thinking = thinking
+        self._agent: AgentSession | None = None
+        self._located: Located | None = None
+
+    @property
+    def agent(self) -> AgentSession:
+        """The session at work. Raises `UsageError` before its first turn."""
+        if self._agent is None:
+            raise UsageError(f"session {self.key.text} has not been opened yet")
+        return self._agent
+
+    async def prompt(self, text: str, *, images: Sequence[ImageBlock] = ()) -> TurnResult:
+        """Run one user turn. Raises `SessionLocked` when another process keeps the session busy."""
+        return await self._locked(lambda agent: agent.prompt(text, images=images))
+
+    async def compact(self, instructions: str = "") -> Outcome:
+        """Compact the session now."""
+        return await self._locked(lambda agent: agent.compact(instructions))
+
+    def abort(self) -> None:
+        """Stop the running turn."""
+        if self._agent is not None:
+            self._agent.abort()
+
+    def reset(self) -> None:
+        """Give the key a new session id at the next turn."""
+        self._new = True
+
+    async def _locked(self, work: Callable[[AgentSession], Awaitable[T]]) -> T:
+        store = self.runtime.store
+        while True:
+            located, previous, started = await asyncio.to_thread(self._locate)
+            lock = store.lock(located)
+            await asyncio.to_thread(lock.acquire)
+            # While we waited, another process may have given the key a new session.
+            if store.require(self.key).path == located.path:
+                break
+            lock.release()
+        try:
+            agent = self._open(located)
+            if started:
+                await self._announce(agent, located, previous)
+            return await work(agent)
+        finally:
+            lock.release()
+
+    def _locate(self) -> tuple[Located, Located | None, bool]:
+        """(session, the one before, whether it is new)."""
+        store = self.runtime.store
+        found = store.locate(self.key)
+        if found is not None and not self._new:
+            return found, None, False
+        self._new = False
+        self._close_file()
+        return store.start(self.key), found, True
+
+    def _open(self, located: Located) -> AgentSession:
+        """The session's object; opened again when somebody else has written to the transcript."""
+        if self._agent is not None and self._located is not None:
+            if self._located.path == located.path and not self._agent.file.changed_on_disk:
+                return self._agent
+            self._close_file()
+        runtime = self.runtime
+        file = runtime.store.open(located, cwd=str(runtime.workspace))
+        for damage in file.damage:
+            runtime.notify("transcript_damage", f"{file.path.name}: {damage.message}")
+        record = StoredRecord(runtime.store.index, self.key.text)
+        self._located = located
+        self._agent = AgentSession(
+            self.key,
+            file,
+            runtime.model,
+            runtime.environment,
+            record,
+            trigger=self._trigger,
+            thinking=self._thinking,
+        )
+        self._agent.listeners = runtime.listeners
+        return self._agent
+
+    async def _announce(self, agent: AgentSession, located: Located, previous: Located | None) -> None:
+        hooks = self.runtime.hooks
+        reason: h.SessionReason = "reset" if previous is not None else "new"
+        before = str(previous.entry.get("sessionId") or "") if previous is not None else None
+        if previous is not None and before:
+            await hooks.session_end(h.SessionEnd(self.key.text, before, reason, previous.path), agent.host())
+        start = h.SessionStart(self.key.text, agent.file.id, reason, located.path, before)
+        await hooks.session_start(start, agent.host())
+
+    def _close_file(self) -> None:
+        if self._agent is not None:
+            self._agent.file.close()
+            self._agent = None
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close_file()

@@ -1,0 +1,150 @@
+"""An agent's sessions: keys to transcripts, new sessions, listings."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from lamella.errors import SessionError, SessionNotFound
+from lamella.sessions.index import IndexDamage, SessionIndex
+from lamella.sessions.keys import SessionKey
+from lamella.sessions.locks import PathLock
+from lamella.sessions.transcript import SessionFile
+from lamella.types.messages import JsonObject, Usage
+
+
+@frozen(slots=True)
+class Located:
+    """A key's session: its entry, its transcript's path, and whether the file is there."""
+
+    key: str
+    entry: JsonObject
+    path: Path
+    exists: bool
+
+
+class SessionStore:
+    """The sessions folder of one agent."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        lock_timeout: float = 30.0,
+        listener: Callable[[IndexDamage], None] = lambda _damage: None,
+    ) -> None:
+        self.folder = folder
+        self.lock_timeout = lock_timeout
+        self.index = SessionIndex(folder, timeout=lock_timeout, listener=listener)
+
+    def locate(self, key: SessionKey) -> Located | None:
+        """Where a key's session is; None when the key has none.
+
+        Raises `SessionError` when its pointer leads outside the folder.
+        """
+        entry = self.index.get(key.text)
+        if entry is None:
+            return None
+        path = self.index.transcript_path(entry)
+        return Located(key.text, entry, path, path.is_file())
+
+    def require(self, key: SessionKey) -> Located:
+        """As `locate`, but raises `SessionNotFound`."""
+        found = self.locate(key)
+        if found is None:
+            raise SessionNotFound(
+                f"no session with key {key.text!r} in {self.folder}", hint="`lamella sessions list` shows the keys."
+            )
+        return found
+
+    def start(self, key: SessionKey, *, keep: Mapping[str, Any] | None = None) -> Located:
+        """Give a key a new session id. The file appears with the first message."""
+        session_id = str(uuid.uuid4())
+        name = f"{session_id}.jsonl"
+        entry = self.index.update(
+            key.text,
+            lambda _old: {
+                "sessionId": session_id,
+                "sessionFile": name,
+                "updatedAt": int(time.time() * 1000),
+                "chatType": key.chat_type,
+                **(keep or {}),
+            },
+        )
+        return Located(key.text, entry, self.folder / name, False)
+
+    def open(self, located: Located, *, cwd: str, whole: bool = False) -> SessionFile:
+        """The transcript of a located session, or a new one with its id when there is no file yet."""
+        if located.exists:
+            return SessionFile.open(located.path, whole=whole)
+        return SessionFile.create(
+            located.path, session_id=str(located.entry["sessionId"]), cwd=cwd, session_key=located.key
+        )
+
+    def lock(self, located: Located) -> PathLock:
+        """The transcript's lock, not yet taken."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return PathLock(located.path, timeout=self.lock_timeout)
+
+    def rows(self) -> list[Located]:
+        """All sessions, newest first. Entries whose pointer leads elsewhere are left out."""
+        rows = []
+        for key, entry in self.index.load().sessions.items():
+            try:
+                path = self.index.transcript_path(entry)
+            except (SessionError, ValueError):
+                continue
+            rows.append(Located(key, entry, path, path.is_file()))
+        return sorted(rows, key=lambda r: r.entry.get("updatedAt") or 0, reverse=True)
+
+
+@frozen(slots=True)
+class StoredRecord:
+    """A session's entry in sessions.json, as a running session uses it."""
+
+    index: SessionIndex
+    key: str
+
+    def read(self) -> JsonObject:
+        return self.index.get(self.key) or {}
+
+    def patch(self, fields: JsonObject) -> None:
+        """Set fields without counting it as activity; None removes one."""
+        self.index.patch(self.key, fields, touch=False)
+
+    def enqueue(self, text: str) -> None:
+        """Queue a line for the next prompt."""
+
+        def add(entry: dict[str, Any] | None) -> dict[str, Any]:
+            entry = dict(entry or {})
+            entry["pendingEvents"] = [*(entry.get("pendingEvents") or ()), text]
+            return entry
+
+        self.index.update(self.key, add)
+
+    def finish(self, fields: JsonObject, usage: Usage, *, compactions: int, entries: int) -> None:
+        """Store a turn's fields and add its usage, compactions and new entries to the totals."""
+
+        def change(entry: dict[str, Any] | None) -> dict[str, Any]:
+            merged = {k: v for k, v in {**(entry or {}), **fields}.items() if v is not None}
+            totals = dict(merged.get("lifetimeUsage") or {})
+            for name, value in (
+                ("input", usage.input),
+                ("output", usage.output),
+                ("cacheRead", usage.cache_read),
+                ("cacheWrite", usage.cache_write),
+                ("cost", usage.cost.total),
+            ):
+                totals[name] = (totals.get(name) or 0) + value
+            merged["lifetimeUsage"] = totals
+            merged["compactionCount"] = (merged.get("compactionCount") or 0) + compactions
+            merged["transcriptEntries"] = (merged.get("transcriptEntries") or 0) + entries
+            merged["updatedAt"] = int(time.time() * 1000)
+            return merged
+
+        self.index.update(self.key, change)
