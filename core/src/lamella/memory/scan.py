@@ -29,14 +29,19 @@ class FoundFile:
 class Scan:
     """Memory files in order of their names, what could not be looked at, and what is left out on purpose.
 
-    A folder among the failures stands for everything in it: what is known of files below it should
-    be kept.
+    `unseen` are names of files and folders that the system did not let us look at: nothing says that
+    what was known of them, and of everything below them, is out of date.
     """
 
     workspace: Path
     files: tuple[FoundFile, ...]
     failed: tuple[FileProblem, ...] = ()
     skipped: tuple[FileProblem, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    def hides(self, name: str) -> bool:
+        """Whether a file that was not found may well be there."""
+        return any(name == u or name.startswith(f"{u}/") for u in self.unseen)
 
 
 def scan_memory(workspace: Path) -> Scan:
@@ -51,12 +56,14 @@ def scan_memory(workspace: Path) -> Scan:
         tuple(sorted((f for f in findings if isinstance(f, FoundFile)), key=lambda f: f.name)),
         _problems(findings, _Failed),
         _problems(findings, _Skipped),
+        tuple(f.problem.path for f in findings if isinstance(f, _Failed) and f.unseen),
     )
 
 
 @frozen(slots=True)
 class _Failed:
     problem: FileProblem
+    unseen: bool = False
 
 
 @frozen(slots=True)
@@ -92,7 +99,7 @@ def _walk(root: Path) -> Iterator[_Finding]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            yield _Failed(FileProblem(name, f"cannot be listed: {error.strerror}"))
+            yield _Failed(FileProblem(name, f"cannot be listed: {error.strerror}"), unseen=True)
             continue
         for entry in found:
             below = f"{name}/{entry.name}"
@@ -111,7 +118,7 @@ def _look(root: Path, name: str) -> Iterator[_Finding]:
     except FileNotFoundError:
         return
     except OSError as error:
-        yield _Failed(FileProblem(_shown(name), f"cannot be read: {error.strerror}"))
+        yield _Failed(FileProblem(_shown(name), f"cannot be read: {error.strerror}"), unseen=True)
         return
     if stat.S_ISLNK(status.st_mode):
         yield _Skipped(FileProblem(_shown(name), "a symbolic link"))

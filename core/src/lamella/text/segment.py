@@ -40,6 +40,9 @@ TermKind = Literal["word", "prefix", "phrase"]
 
 MAX_TERMS = 64
 
+# Changes whenever the same text would give other tokens: an index made before is out of date then.
+IDENTITY = "words-1"
+
 
 @frozen(slots=True)
 class Term:

@@ -1,0 +1,22 @@
+"""Settings of the plugin: `[plugins.config.memory-core]`."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from lamella.config.schema import between, setting
+
+
+@frozen(slots=True)
+class Config:
+    """Settings of memory-core, with their defaults."""
+
+    chunk_tokens: int = setting(128, "Size of an indexed passage, in estimated tokens.", check=between(16, 4000))
+    chunk_overlap: int = setting(32, "About how many tokens of a passage the next one repeats.", check=between(0, 2000))
+    max_results: int = setting(
+        6, "Results of memory_search, unless the call asks for another number.", check=between(1, 50)
+    )
+    min_score: float = setting(0.0, "Results below this score (0 to 1) are left out.", check=between(0, 1))
+    snippet_chars: int = setting(700, "Most characters of one result's text.", check=between(80, 20_000))
+    read_lines: int = setting(200, "Most lines that memory_get returns at once.", check=between(1, 10_000))
+    read_chars: int = setting(12_000, "Most characters that memory_get returns at once.", check=between(200, 200_000))
