@@ -66,6 +66,7 @@ class Options:
     plugins: tuple[Any, ...] = ()
     tools: tuple[Tool, ...] = ()
     overrides: Mapping[str, Any] = {}
+    without_plugins: tuple[str, ...] = ()
     environ: Mapping[str, str] | None = None
     confirm: Confirm | None = None
     strict: bool = False
@@ -94,6 +95,7 @@ class Runtime:
         plugins: Iterable[Any] = (),
         tools: Iterable[Tool] = (),
         settings: Mapping[str, Any] | None = None,
+        without_plugins: Iterable[str] = (),
         environ: Mapping[str, str] | None = None,
         confirm: Confirm | None = None,
     ) -> Runtime:
@@ -101,20 +103,22 @@ class Runtime:
 
         `model` is `provider/model` or a `Model`; empty: as configured. `plugins` are plugin objects
         beside the installed ones, `tools` tools beside theirs, `settings` dotted config keys with
-        values over those of the file. `confirm` is asked before tools that write.
+        values over those of the file, `without_plugins` names plugins to leave out. `confirm` is asked
+        before tools that write.
         """
         return cls(
             Options(
-                check_agent_id(agent),
-                expand(workspace) if workspace is not None else None,
-                model,
-                system_prompt,
-                expand(config) if config is not None else None,
-                tuple(plugins),
-                tuple(tools),
-                dict(settings or {}),
-                environ,
-                confirm,
+                agent_id=check_agent_id(agent),
+                workspace=expand(workspace) if workspace is not None else None,
+                model=model,
+                system_prompt=system_prompt,
+                config_file=expand(config) if config is not None else None,
+                plugins=tuple(plugins),
+                tools=tuple(tools),
+                overrides=dict(settings or {}),
+                without_plugins=tuple(without_plugins),
+                environ=environ,
+                confirm=confirm,
             )
         )
 
@@ -170,8 +174,9 @@ class Runtime:
     def catalog(self) -> Catalog:
         listed = self.environ.get(PLUGINS_VARIABLE)
         only = None if listed is None else [n.strip() for n in listed.split(",") if n.strip()]
+        section = self.settings.plugins
         return load_plugins(
-            self.settings.plugins,
+            evolve(section, deny=(*section.deny, *self.options.without_plugins)),
             only=only,
             builtins=builtin_plugins(),
             extra=self.options.plugins,

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from lamella.agent.budget import Budget
 from lamella.agent.cut import Estimate, prepare_compaction, tokens_in_context
 from lamella.agent.summaries import Ask, summarize
+from lamella.config.budget import Budget
 from lamella.errors import ModelAborted, ModelError, TranscriptError
 from lamella.plugins.hooks import Hooks
 from lamella.sessions.transcript import SessionFile

@@ -11,7 +11,6 @@ from typing import Any
 from attrs import evolve, frozen
 
 from lamella.agent.accounting import counters, reply_text, total_usage
-from lamella.agent.budget import Budget, budget
 from lamella.agent.compaction import Compactor, Outcome
 from lamella.agent.cut import tokens_in_context
 from lamella.agent.environment import Environment
@@ -21,6 +20,7 @@ from lamella.agent.policy import HookPolicy
 from lamella.agent.request import RequestBuilder
 from lamella.agent.retry import retry_delay_ms, unless_aborted, wait
 from lamella.agent.summaries import SummaryRequest
+from lamella.config.budget import Budget, budget
 from lamella.context.prompt import render
 from lamella.errors import ContextOverflow, ModelAborted, ModelError, UsageError
 from lamella.models.classify import usage_overflows

@@ -10,7 +10,7 @@ from pathlib import Path
 from lamella.errors import TranscriptError
 from lamella.sessions.lines import encode_line
 from lamella.text.days import utc_iso
-from lamella.text.files import write_atomic
+from lamella.text.files import sync_directory, write_atomic
 from lamella.types.messages import JsonObject
 
 
@@ -61,7 +61,7 @@ class Appender:
             self.close()
             self.path.unlink(missing_ok=True)
             raise
-        _sync_folder(self.path.parent)
+        sync_directory(self.path.parent)
 
     def append(self, line: bytes) -> None:
         """Append one encoded line. On failure the file is as it was before, and the error is raised."""
@@ -100,16 +100,6 @@ class Appender:
                 hint="Nothing was stored. Check disk space and permissions, then try again.",
             ) from error
         self.size = before + len(data)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # pragma: no cover - folders cannot be opened there
-        return
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def rewrite(path: Path, objects: Iterable[bytes]) -> Path:

@@ -1,0 +1,147 @@
+"""`lamella ask`: one question, one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, warn
+from lamella.cli.exit_codes import INTERRUPTED
+from lamella.cli.render import Renderer
+from lamella.cli.turns import interruptible, load_images
+from lamella.errors import UsageError
+from lamella.types.messages import dump_usage
+
+if TYPE_CHECKING:
+    from lamella.agent.session import TurnResult
+    from lamella.runtime import Runtime
+
+
+def session_options(command: Any) -> Any:
+    """Options that choose the session and the model."""
+    for option in reversed(
+        (
+            click.option("--key", default="", metavar="KEY", help="Session key (default: agent:<agent>:main)."),
+            click.option("--continue", "latest", is_flag=True, help="Go on with the most recent session."),
+            click.option("--new", is_flag=True, help="Start a new session under the key."),
+            click.option("--model", default="", metavar="PROVIDER/MODEL", help="Model to use."),
+            click.option("--system", default="", metavar="TEXT", help="Replace the system prompt."),
+            click.option(
+                "--thinking",
+                type=click.Choice(["off", "minimal", "low", "medium", "high", "xhigh"]),
+                help="Thinking level.",
+            ),
+            click.option(
+                "--trigger",
+                type=click.Choice(["user", "heartbeat", "cron", "memory"]),
+                default="user",
+                show_default=True,
+                help="What sets the turn off.",
+            ),
+            click.option("--timeout", type=click.FloatRange(min=0.1), help="Abort a turn after so many seconds."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def resolve_key(runtime: Runtime, key: str, latest: bool) -> str:
+    """The key to use. Raises `UsageError` when both a key and the latest session are asked for."""
+    if not latest:
+        return key
+    if key:
+        raise UsageError("--key and --continue cannot be used together")
+    rows = runtime.store.rows()
+    return rows[0].key if rows else ""
+
+
+@click.command()
+@click.argument("text")
+@agent_options
+@session_options
+@click.option("--image", type=click.Path(path_type=Path, dir_okay=False), multiple=True, help="Add an image file.")
+@click.option("-q", "--quiet", is_flag=True, help="No tool activity on stderr.")
+@json_option
+def ask(
+    common: CommonOptions,
+    text: str,
+    key: str,
+    latest: bool,
+    new: bool,
+    model: str,
+    system: str,
+    thinking: Any,
+    trigger: Any,
+    timeout: float | None,
+    image: tuple[Path, ...],
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Ask one question and print the answer. TEXT - reads the question from standard input.
+
+    Tools that write files run without asking; `--no-plugin` and `tools.deny` restrict them.
+    """
+    if text == "-":
+        text = sys.stdin.read()
+    if not text.strip():
+        raise UsageError("the question is empty")
+    images = load_images(image)
+    runtime = open_runtime(common, model=model, system_prompt=system)
+    stream = Out.is_terminal() and not as_json
+    runtime.listeners.append(Renderer(stream=stream, quiet=quiet or as_json))
+
+    async def run() -> TurnResult:
+        async with (
+            runtime,
+            runtime.session(resolve_key(runtime, key, latest), new=new, trigger=trigger, thinking=thinking) as session,
+        ):
+            say_if_no_memory(runtime)
+            async with interruptible(session, timeout):
+                return await session.prompt(text, images=images)
+
+    result = asyncio.run(run())
+    if as_json:
+        Out.json(result_json(runtime, result))
+    elif not stream or result.handled:
+        Out.write(result.text)
+    return finish(result)
+
+
+def say_if_no_memory(runtime: Runtime) -> None:
+    """One line when the agent has no memory and nobody chose that."""
+    if runtime.memory is None and runtime.settings.plugins.slots.memory != "none":
+        slot = runtime.settings.plugins.slots.memory
+        runtime.notify("no_memory", f"no memory is installed; to add one: pip install lamella-{slot}")
+
+
+def finish(result: TurnResult) -> int:
+    """The exit code of a turn; its error goes to stderr."""
+    if result.error is None:
+        return 0
+    if result.aborted:
+        warn("Interrupted; what had arrived is kept.")
+        return INTERRUPTED
+    warn(f"Error: {result.error}")
+    if result.error.hint:
+        warn(f"  {result.error.hint}")
+    return result.error.exit_code
+
+
+def result_json(runtime: Runtime, result: TurnResult) -> dict[str, Any]:
+    reply = result.reply
+    error = result.error
+    return {
+        "text": result.text,
+        "sessionId": result.session_id,
+        "provider": reply.provider if reply else None,
+        "model": reply.model if reply else None,
+        "stopReason": reply.stop_reason if reply else None,
+        "usage": dump_usage(result.usage),
+        "compactions": result.compactions,
+        "notices": [{"code": n.code, "message": n.message} for n in runtime.notices],
+        "error": {"type": type(error).__name__, "message": str(error)} if error else None,
+    }

@@ -1,0 +1,88 @@
+"""Slash commands of chat."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from lamella.cli.common import Out, warn
+from lamella.cli.status import memory_backend, status_text
+from lamella.config.structure import near_match
+from lamella.errors import LamellaError
+from lamella.sessions.status import session_status
+
+if TYPE_CHECKING:
+    from lamella.runtime import Runtime, Session
+
+BUILT_IN = {
+    "help": "this list",
+    "new": "start a new session; text after it is its first message",
+    "reset": "the same as /new",
+    "compact": "compact the history now; text after it says what to pay attention to",
+    "status": "how full the session is",
+    "context": "what the next request would contain",
+    "memory": "search memory for the text after it",
+    "quit": "leave",
+}
+
+
+async def run_command(runtime: Runtime, session: Session, text: str) -> tuple[bool, str]:
+    """Run a slash command. Returns (whether it was one, a prompt to go on with)."""
+    if not text.startswith("/") or text.startswith("//"):
+        return False, ""
+    word, _, rest = text[1:].partition(" ")
+    name, rest = word.lower(), rest.strip()
+    if name in ("new", "reset"):
+        session.reset()
+        if not rest:
+            Out.write("A new session starts with your next message.")
+        return True, rest
+    if name == "help":
+        Out.write(help_text(runtime))
+    elif name == "compact":
+        outcome = await session.compact(rest)
+        if outcome.error:
+            warn(f"Not compacted: {outcome.error}")
+    elif name == "status":
+        found = runtime.store.locate(session.key)
+        if found is None:
+            Out.write("This session has not started yet.")
+        else:
+            Out.write(status_text(session_status(found, runtime.settings, memory_backend(runtime))))
+    elif name == "context":
+        from lamella.cli.context import overview, overview_text
+
+        Out.write(overview_text(await overview(runtime, session.key.text)))
+    elif name == "memory":
+        _search(runtime, rest)
+    elif name in runtime.commands:
+        answer = runtime.commands[name].run(rest)
+        answer = await answer if inspect.isawaitable(answer) else answer
+        if answer:
+            Out.write(str(answer))
+    else:
+        known = [*BUILT_IN, *runtime.commands]
+        warn(f"unknown command /{name}{near_match(name, known)}; /help lists the commands")
+    return True, ""
+
+
+def _search(runtime: Runtime, query: str) -> None:
+    from lamella.types.memory import SearchQuery
+
+    if not query:
+        warn("/memory needs something to search for")
+        return
+    try:
+        results = runtime.require_memory().search(SearchQuery(query))
+    except LamellaError as error:
+        warn(f"{error}" + (f" ({error.hint})" if error.hint else ""))
+        return
+    Out.write(
+        "\n".join(f"{hit.citation}  {' '.join(hit.snippet.split())[:200]}" for hit in results.hits) or "nothing found"
+    )
+
+
+def help_text(runtime: Runtime) -> str:
+    lines = [f"/{name:<10} {text}" for name, text in BUILT_IN.items()]
+    lines += [f"/{name:<10} {command.summary}" for name, command in sorted(runtime.commands.items())]
+    return "\n".join(lines)

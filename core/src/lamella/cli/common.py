@@ -1,0 +1,182 @@
+"""What most commands share: options, output, and the runtime behind them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import click
+from attrs import frozen
+
+from lamella.errors import UsageError
+
+if TYPE_CHECKING:
+    from lamella.runtime import Runtime
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@frozen(slots=True)
+class CommonOptions:
+    """The options that every command about an agent has."""
+
+    workspace: Path | None
+    agent: str
+    config: Path | None
+    verbose: bool
+    no_plugin: tuple[str, ...]
+
+
+def agent_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Add --workspace, --agent, --config, --no-plugin and -v; the command gets `common`."""
+
+    @click.option("--workspace", type=click.Path(path_type=Path), help="Folder of the agent.")
+    @click.option("--agent", default="main", show_default=True, help="Agent id.")
+    @click.option(
+        "--config", type=click.Path(path_type=Path, dir_okay=False), help="Config file instead of config.toml."
+    )
+    @click.option("--no-plugin", multiple=True, metavar="NAME", help="Leave a plugin out. May be repeated.")
+    @click.option("-v", "--verbose", is_flag=True, help="Log to stderr and to the state folder.")
+    @functools.wraps(command)
+    def wrapped(
+        workspace: Path | None,
+        agent: str,
+        config: Path | None,
+        no_plugin: tuple[str, ...],
+        verbose: bool,
+        **rest: Any,
+    ) -> R:
+        set_up_logging(verbose)
+        return command(CommonOptions(workspace, agent, config, verbose, no_plugin), **rest)
+
+    return wrapped
+
+
+def open_runtime(
+    common: CommonOptions,
+    *,
+    model: str = "",
+    system_prompt: str = "",
+    confirm: Any = None,
+    need_workspace: bool = False,
+    settings: dict[str, Any] | None = None,
+) -> Runtime:
+    """The runtime for a command. What plugins print goes to stderr from here on."""
+    from lamella.runtime import Runtime
+
+    Out.claim()
+    runtime = Runtime.open(
+        workspace=common.workspace,
+        agent=common.agent,
+        model=model,
+        system_prompt=system_prompt,
+        config=common.config,
+        settings=settings,
+        without_plugins=common.no_plugin,
+        confirm=confirm,
+    )
+    for problem in runtime.config.problems:
+        warn(f"{problem.level}: {problem}")
+    if need_workspace and not runtime.workspace.is_dir():
+        raise UsageError(
+            f"workspace {runtime.workspace} does not exist", hint="`lamella init DIR` makes one; --workspace names it."
+        )
+    return runtime
+
+
+class Out:
+    """Stdout as it was before plugins were loaded: the only way to print data."""
+
+    stream: Any = None
+
+    @classmethod
+    def claim(cls) -> None:
+        """Keep stdout for data and send all other printing to stderr."""
+        if cls.stream is None:
+            cls.stream = sys.stdout
+            sys.stdout = sys.stderr
+
+    @classmethod
+    def write(cls, text: str, *, newline: bool = True) -> None:
+        stream = cls.stream or sys.stdout
+        stream.write(text + ("\n" if newline else ""))
+        stream.flush()
+
+    @classmethod
+    def json(cls, value: Any) -> None:
+        """One JSON document on one line for pipes, indented on a terminal."""
+        stream = cls.stream or sys.stdout
+        indent = 2 if stream.isatty() else None
+        cls.write(json.dumps(value, ensure_ascii=False, indent=indent))
+
+    @classmethod
+    def json_line(cls, value: Any) -> None:
+        """One JSON document on one line."""
+        cls.write(json.dumps(value, ensure_ascii=False))
+
+    @classmethod
+    def is_terminal(cls) -> bool:
+        return bool((cls.stream or sys.stdout).isatty())
+
+
+def warn(text: str) -> None:
+    """A line on stderr."""
+    click.echo(text, err=True)
+
+
+def set_up_logging(verbose: bool) -> None:
+    """With -v, log to stderr and to a rotating file in the state folder; else warnings stay silent,
+    since what concerns the user is told as notices."""
+    root = logging.getLogger("lamella")
+    root.handlers.clear()
+    root.propagate = False
+    if not verbose:
+        root.addHandler(logging.NullHandler())
+        return
+    from logging.handlers import RotatingFileHandler
+
+    from lamella.paths import Paths
+
+    root.setLevel(logging.DEBUG)
+    form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    file = Paths.from_environment().log_file
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handlers.append(RotatingFileHandler(file, maxBytes=2_000_000, backupCount=2, encoding="utf-8"))
+    except OSError as error:
+        warn(f"warning: no log file: {error}")
+    for handler in handlers:
+        handler.setFormatter(form)
+        root.addHandler(handler)
+
+
+def table(rows: list[list[str]], headings: list[str]) -> str:
+    """Columns as wide as their content, for people and pipes alike."""
+    from lamella.text.width import pad, width
+
+    columns = [[h, *(r[i] for r in rows)] for i, h in enumerate(headings)]
+    widths = [max(width(cell) for cell in column) for column in columns]
+    lines = []
+    for row in [headings, *rows]:
+        lines.append("  ".join(pad(cell, w) for cell, w in zip(row, widths, strict=True)).rstrip())
+    return "\n".join(lines)
+
+
+def local_minute(milliseconds: int | None, timezone: str) -> str:
+    """A time for people, to the minute, in the user's zone."""
+    from datetime import UTC, datetime
+
+    from lamella.text.days import zone
+
+    if milliseconds is None:
+        return "?"
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone(zone(timezone)).strftime("%Y-%m-%d %H:%M")

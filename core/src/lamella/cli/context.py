@@ -1,0 +1,87 @@
+"""`lamella context`: what the next request would contain, section by section."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, table
+
+if TYPE_CHECKING:
+    from lamella.runtime import Runtime
+
+
+@click.command()
+@agent_options
+@click.option("--key", default="", metavar="KEY", help="Session key (default: agent:<agent>:main).")
+@click.option("--model", default="", metavar="PROVIDER/MODEL", help="Model to measure for.")
+@click.option("--full", is_flag=True, help="Print the texts too.")
+@json_option
+def context(common: CommonOptions, key: str, model: str, full: bool, as_json: bool) -> None:
+    """Show what the next request would contain, with estimated tokens."""
+    runtime = open_runtime(common, model=model)
+    found = asyncio.run(overview(runtime, key))
+    if as_json:
+        Out.json(found)
+        return
+    Out.write(overview_text(found))
+    if full:
+        for section in found["sections"]:
+            Out.write(f"\n--- {section['name']} ---\n{section['text']}")
+
+
+async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
+    """Sections of the system prompt, tools and history, each with its estimated tokens."""
+    import msgspec
+
+    from lamella.agent.request import legal_history
+    from lamella.config.budget import budget
+    from lamella.text.estimate import estimate_text
+    from lamella.types.messages import dump_message
+
+    model = runtime.model
+    window = runtime.environment.window(model)
+    session_key = runtime.key(key)
+    located = runtime.store.locate(session_key)
+    messages: tuple[Any, ...] = ()
+    if located is not None and located.exists:
+        messages = runtime.store.open(located, cwd="").context().messages
+    history = legal_history(messages, model)
+    sections = [
+        {"name": s.name, "tokens": estimate_text(s.text), "characters": len(s.text), "text": s.text.strip()}
+        for s in runtime.sections
+    ]
+    tools = [
+        {
+            "name": t.name,
+            "owner": t.owner,
+            "tokens": estimate_text(t.description) + estimate_text(msgspec.json.encode(dict(t.parameters)).decode()),
+        }
+        for t in runtime.tools.values()
+    ]
+    history_tokens = sum(runtime.estimate(m) for m in history)
+    limits = budget(runtime.settings.compaction, window)
+    return {
+        "key": session_key.text,
+        "model": f"{model.provider}/{model.id}",
+        "windowTokens": window,
+        "reserveTokens": limits.reserve,
+        "sections": sections,
+        "tools": tools,
+        "history": {"messages": [dump_message(m) for m in history], "count": len(history), "tokens": history_tokens},
+        "tokens": sum(s["tokens"] for s in sections) + sum(t["tokens"] for t in tools) + history_tokens,
+    }
+
+
+def overview_text(found: dict[str, Any]) -> str:
+    """The overview as a table."""
+    rows = [[f"prompt: {s['name']}", str(s["tokens"])] for s in found["sections"]]
+    rows += [[f"tool: {t['name']} ({t['owner']})", str(t["tokens"])] for t in found["tools"]]
+    rows.append([f"history: {found['history']['count']} messages", str(found["history"]["tokens"])])
+    rows.append(["total", str(found["tokens"])])
+    window, reserve = found["windowTokens"], found["reserveTokens"]
+    share = found["tokens"] / window if window else 0
+    head = f"{found['key']} with {found['model']}: {share:.1%} of {window} tokens (compaction above {window - reserve})"
+    return f"{head}\n\n{table(rows, ['PART', 'TOKENS'])}"

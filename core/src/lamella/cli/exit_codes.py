@@ -1,0 +1,40 @@
+"""Errors as lines on stderr and exit codes."""
+
+from __future__ import annotations
+
+import logging
+
+import click
+
+from lamella.errors import LamellaError
+
+INTERRUPTED = 130
+log = logging.getLogger(__name__)
+
+
+def report(error: Exception) -> int:
+    """Print an error for a person and return the exit code. Never a traceback for a user's mistake."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if isinstance(error, click.Abort):
+        click.echo("Aborted.", err=True)
+        return INTERRUPTED
+    if isinstance(error, LamellaError):
+        click.echo(f"Error: {error}", err=True)
+        if error.hint:
+            click.echo(f"  {error.hint}", err=True)
+        log.debug("command failed", exc_info=error)
+        return error.exit_code
+    if isinstance(error, PermissionError):
+        click.echo(f"Error: {error.filename}: permission denied", err=True)
+        return 1
+    if isinstance(error, OSError) and error.filename:
+        click.echo(f"Error: {error.filename}: {error.strerror}", err=True)
+        return 1
+    log.error("unexpected failure", exc_info=error)
+    click.echo(f"Error: unexpected {type(error).__name__}: {error}", err=True)
+    click.echo("  This is a fault in lamella or a plugin; the log file has the details.", err=True)
+    return 1

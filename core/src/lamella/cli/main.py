@@ -1,0 +1,105 @@
+"""The `lamella` command.
+
+Sub-commands are imported when they run, so that `--help` and shell completion stay instant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from lamella.cli.exit_codes import report
+
+# name: (module:attribute, help line). The help stands here so that listing it imports nothing.
+COMMANDS = {
+    "ask": ("lamella.cli.ask:ask", "Ask one question and print the answer."),
+    "chat": ("lamella.cli.chat:chat", "Talk to the agent."),
+    "config": ("lamella.cli.config:config", "Show, check and change the configuration."),
+    "context": ("lamella.cli.context:context", "Show what the next request would contain."),
+    "init": ("lamella.cli.init:init", "Make a workspace from templates."),
+    "memory": ("lamella.cli.memory:memory", "Search and keep long-term memory."),
+    "plugins": ("lamella.cli.plugins:plugins", "List and check plugins."),
+    "sessions": ("lamella.cli.sessions:sessions", "List, show and export sessions."),
+    "status": ("lamella.cli.status:status", "Show how full sessions are."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"lamella {version('lamella')}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
+)
+def cli() -> None:
+    """Layered context memory for LLM agents.
+
+    State lives in ~/.lamella (LAMELLA_HOME). Exit codes: 0 done; 1 failed; 2 wrong usage or
+    configuration; 3 something is not installed; 4 not found; 5 busy; 6 the model failed; 7 the
+    context overflowed; 130 interrupted.
+    """
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code. Data goes to stdout as UTF-8, everything else to stderr."""
+    _use_utf8()
+    try:
+        result: Any = cli.main(args=arguments, prog_name="lamella", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _pipe_closed()
+    except Exception as error:
+        code = report(error)
+    if arguments is None:
+        sys.exit(code)
+    return code
+
+
+def _use_utf8() -> None:
+    """Output does not depend on the locale."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+
+
+def _pipe_closed() -> int:
+    """The reader has gone (`| head`): end quietly."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

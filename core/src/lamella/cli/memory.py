@@ -1,0 +1,156 @@
+"""`lamella memory`: the agent's long-term memory, through whatever plugin fills the slot."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime
+from lamella.types.memory import MemoryResults, Provenance, SearchQuery, SyncReport
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def memory() -> None:
+    """Search and keep long-term memory."""
+
+
+@memory.command("index")
+@agent_options
+@click.option("--force", is_flag=True, help="Rebuild the index from nothing.")
+@json_option
+def index(common: CommonOptions, force: bool, as_json: bool) -> int:
+    """Bring the index up to date. Exit code 1 when a file could not be read."""
+    runtime = open_runtime(common, need_workspace=True)
+    with _closing(runtime) as service:
+        report = service.sync(force=force)
+    if as_json:
+        Out.json(report.to_json())
+    else:
+        Out.write(report_text(report))
+        for problem in report.failed:
+            click.echo(f"failed: {problem.path}: {problem.reason}", err=True)
+    return 0 if report.ok else 1
+
+
+def report_text(report: SyncReport) -> str:
+    """One line that says what happened, also when nothing did."""
+    if report.seen == 0:
+        return f"{report.workspace}: nothing to index (no MEMORY.md, no notes in memory/)."
+    parts = [f"{report.added + report.updated} indexed", f"{report.unchanged} unchanged"]
+    parts += [f"{report.removed} removed"] if report.removed else []
+    parts += [f"{len(report.failed)} failed"] if report.failed else []
+    rebuilt = f" ({report.rebuilt})" if report.rebuilt else ""
+    return f"{report.workspace}: {report.seen} files, {', '.join(parts)}, {report.chunks} passages{rebuilt}."
+
+
+@memory.command("search")
+@click.argument("query", required=False)
+@agent_options
+@click.option("-n", "--max-results", type=click.IntRange(1, 100), default=6, show_default=True)
+@click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, show_default=True)
+@click.option("--batch", is_flag=True, help="Read queries from standard input, one a line; print one JSON line each.")
+@json_option
+def search(
+    common: CommonOptions, query: str | None, max_results: int, min_score: float, batch: bool, as_json: bool
+) -> None:
+    """Search memory for QUERY."""
+    runtime = open_runtime(common, need_workspace=True)
+    if not batch and (query is None or not query.strip()):
+        raise click.UsageError("a query is needed (or --batch)")
+    with _closing(runtime) as service:
+        if batch:
+            for line in sys.stdin:
+                found = service.search(SearchQuery(line.strip(), max_results, min_score))
+                Out.json_line({"query": line.strip(), **found.to_json()})
+            return
+        found = service.search(SearchQuery(str(query), max_results, min_score))
+    if as_json:
+        Out.json(found.to_json())
+    else:
+        Out.write(results_text(found))
+
+
+def results_text(found: MemoryResults) -> str:
+    """Hits for a person: citation, score, passage."""
+    parts = [f"{h.citation}  ({h.score:.2f})\n{_indented(h.snippet)}" for h in found.hits]
+    if found.degraded:
+        parts.append(f"note: {found.degraded.reason}; answered by {found.degraded.answered_by}")
+    return "\n\n".join(parts) or "Nothing found."
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.strip().split("\n"))
+
+
+@memory.command("get")
+@click.argument("path")
+@agent_options
+@click.option("--from", "start", type=click.IntRange(1), default=1, show_default=True, help="First line.")
+@click.option("--lines", type=click.IntRange(1), help="How many lines.")
+@json_option
+def get(common: CommonOptions, path: str, start: int, lines: int | None, as_json: bool) -> int:
+    """Print a memory file, or some of its lines. Exit code 4 when it does not exist."""
+    runtime = open_runtime(common, need_workspace=True)
+    with _closing(runtime) as service:
+        found = service.read(path, start_line=start, lines=lines)
+    if as_json:
+        Out.json(found.to_json())
+    elif found.status == "ok":
+        Out.write(found.text, newline=not found.text.endswith("\n"))
+    else:
+        click.echo(f"{found.path}: {found.status}", err=True)
+    return 4 if found.status == "missing" else 0
+
+
+@memory.command("add")
+@click.argument("text")
+@agent_options
+@click.option("--path", metavar="FILE", help="Memory file (default: today's note).")
+@json_option
+def add(common: CommonOptions, text: str, path: str | None, as_json: bool) -> None:
+    """Add TEXT to memory. TEXT - reads it from standard input."""
+    if text == "-":
+        text = sys.stdin.read()
+    if not text.strip():
+        raise click.UsageError("the text is empty")
+    runtime = open_runtime(common, need_workspace=True)
+    with _closing(runtime) as service:
+        written = service.append(text, path=path, provenance=Provenance("cli", trigger="user"))
+    if as_json:
+        Out.json(written.to_json())
+    else:
+        Out.write(f"Added to {written.path}, lines {written.start_line}-{written.end_line}.")
+
+
+@memory.command("status")
+@agent_options
+@json_option
+def status(common: CommonOptions, as_json: bool) -> None:
+    """Show the state of memory: backend, index, files."""
+    runtime = open_runtime(common)
+    with _closing(runtime) as service:
+        facts = service.status()
+    if as_json:
+        Out.json(facts)
+    else:
+        Out.write(
+            "\n".join(
+                f"{k}: {v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)}" for k, v in facts.items()
+            )
+        )
+
+
+class _closing:
+    """The memory service of a runtime for a block; the runtime is closed behind it."""
+
+    def __init__(self, runtime: Any) -> None:
+        self.runtime = runtime
+
+    def __enter__(self) -> Any:
+        return self.runtime.require_memory()
+
+    def __exit__(self, *_exc: object) -> None:
+        self.runtime.close()

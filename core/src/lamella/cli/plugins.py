@@ -1,0 +1,68 @@
+"""`lamella plugins`: what is installed, what is on, and why something is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, table
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def plugins() -> None:
+    """List and check plugins."""
+
+
+@plugins.command("list")
+@agent_options
+@json_option
+def list_plugins(common: CommonOptions, as_json: bool) -> None:
+    """List plugins with version, slot, hooks, settings, and why one is off or has failed."""
+    runtime = open_runtime(common)
+    records = runtime.catalog.records
+    if as_json:
+        problems = [{"key": p.path, "message": p.message, "level": p.level} for p in runtime.catalog.problems]
+        Out.json({"plugins": [r.to_json() for r in records], "problems": problems})
+        return
+    rows = [[r.name, r.version or "-", r.state, r.slot or "-", ", ".join(r.hooks) or "-", _remark(r)] for r in records]
+    Out.write(table(rows, ["NAME", "VERSION", "STATE", "SLOT", "HOOKS", "REMARK"]))
+    for problem in runtime.catalog.problems:
+        click.echo(f"{problem.level}: {problem}", err=True)
+
+
+def _remark(record: Any) -> str:
+    if record.reason:
+        return str(record.reason)
+    if record.builtin:
+        return "built in"
+    return f"from {record.distribution}" if record.distribution else "given by the program"
+
+
+@plugins.command("check")
+@agent_options
+@json_option
+def check(common: CommonOptions, as_json: bool) -> int:
+    """Check that the configured plugins can be had. Exit code 0 only when all is well."""
+    runtime = open_runtime(common)
+    found = [*runtime.catalog.problems, *runtime.hooks.problems]
+    errors = [p for p in found if p.level == "error"]
+    if not errors and runtime.settings.plugins.slots.memory != "none" and runtime.catalog.slot("memory"):
+        backend = runtime.settings.memory.backend
+        if runtime.memory is None:
+            from lamella.errors import Problem
+
+            errors.append(Problem("memory.backend", f"the memory plugin could not open backend {backend!r}"))
+    if as_json:
+        Out.json(
+            {
+                "ok": not errors,
+                "problems": [{"key": p.path, "message": p.message, "level": p.level} for p in [*found, *errors] if p],
+            }
+        )
+        return 1 if errors else 0
+    for problem in dict.fromkeys([*found, *errors]):
+        click.echo(f"{problem.level}: {problem}", err=True)
+    on = [r.name for r in runtime.catalog.active]
+    Out.write(f"On: {', '.join(on) or 'none'}.")
+    return 1 if errors else 0

@@ -1,0 +1,205 @@
+"""`lamella sessions`: what there is, what was said, and the doors for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lamella.cli.common import (
+    CommonOptions,
+    Out,
+    agent_options,
+    json_option,
+    local_minute,
+    open_runtime,
+    set_up_logging,
+    table,
+)
+from lamella.errors import EntryNotFound, UsageError
+from lamella.text.width import clip
+
+if TYPE_CHECKING:
+    from lamella.sessions.transcript import SessionFile
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def sessions() -> None:
+    """List, show and export sessions."""
+
+
+@sessions.command("list")
+@agent_options
+@json_option
+def list_sessions(common: CommonOptions, as_json: bool) -> None:
+    """List the agent's sessions, newest first."""
+    from lamella.cli.status import memory_backend
+    from lamella.sessions.status import session_status
+
+    runtime = open_runtime(common)
+    loaded = runtime.store.index.load()
+    if loaded.damage:
+        runtime.notify("index_damaged", loaded.damage.message)
+        click.echo(f"warning: {loaded.damage.message}; shown is what could be recovered", err=True)
+    states = [session_status(row, runtime.settings, memory_backend(runtime)) for row in runtime.store.rows()]
+    if as_json:
+        Out.json([s.to_json() for s in states])
+    elif not states:
+        Out.write(f"No sessions in {runtime.store.folder}.")
+    else:
+        rows = [
+            [s.key, s.session_id, local_minute(s.updated_at, runtime.agent.timezone), clip(s.model, 40)] for s in states
+        ]
+        Out.write(table(rows, ["KEY", "SESSION", "UPDATED", "MODEL"]))
+
+
+def open_transcript(common: CommonOptions, target: str, *, whole: bool = True) -> SessionFile:
+    """A session by key, or a transcript by path. Raises `SessionNotFound` or `TranscriptError`."""
+    from lamella.sessions.transcript import SessionFile
+
+    if target.endswith(".jsonl") or "/" in target or Path(target).is_file():
+        return SessionFile.open(Path(target), whole=whole)
+    runtime = open_runtime(common)
+    located = runtime.store.require(runtime.key(target))
+    return runtime.store.open(located, cwd=str(runtime.workspace), whole=whole)
+
+
+@sessions.command()
+@click.argument("session", metavar="KEY|FILE", default="")
+@agent_options
+@click.option("--raw", is_flag=True, help="All entries of the branch as JSON lines.")
+@click.option("--all", "everything", is_flag=True, help="Also what a compaction has folded.")
+@json_option
+def show(common: CommonOptions, session: str, raw: bool, everything: bool, as_json: bool) -> None:
+    """Show a session's conversation, as the model would see it."""
+    from lamella.cli.transcripts import conversation_text
+    from lamella.sessions.context import entry_messages
+    from lamella.types.messages import dump_message
+
+    file = open_transcript(common, session)
+    for damage in file.damage:
+        click.echo(f"warning: {file.path.name}: {damage.message}", err=True)
+    entries = list(file.branch_entries())
+    if raw:
+        for entry in entries:
+            Out.json_line(dict(entry.fields))
+        return
+    messages = [m for e in entries for m in entry_messages(e)] if everything else list(file.context().messages)
+    if as_json:
+        Out.json({"sessionId": file.id, "name": file.name, "messages": [dump_message(m) for m in messages]})
+        return
+    Out.write(f"{file.name or file.id}  ({file.path})")
+    Out.write(conversation_text(messages))
+
+
+@sessions.command()
+@click.argument("session", metavar="KEY|FILE", default="")
+@agent_options
+@json_option
+def tree(common: CommonOptions, session: str, as_json: bool) -> None:
+    """Show a session's branches; * marks where it goes on."""
+    from lamella.cli.transcripts import tree_json, tree_lines
+    from lamella.sessions.tree import build_tree
+
+    file = open_transcript(common, session)
+    nodes = build_tree(file.lines())
+    if as_json:
+        Out.json({"sessionId": file.id, "leafId": file.leaf_id, "tree": tree_json(nodes)})
+        return
+    Out.write("\n".join(tree_lines(nodes, file.leaf_id)) or "(no entries)")
+
+
+@sessions.command()
+@click.argument("session", metavar="KEY|FILE", default="")
+@agent_options
+@click.option("--format", "form", type=click.Choice(["md", "jsonl"]), default="md", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.")
+def export(common: CommonOptions, session: str, form: str, output: Path | None) -> None:
+    """Export the current branch as Markdown, or as a transcript that lamella and Pi can open."""
+    from lamella.cli.transcripts import markdown
+    from lamella.sessions.context import entry_messages
+    from lamella.sessions.lines import encode_line
+    from lamella.text.files import write_atomic
+
+    file = open_transcript(common, session)
+    if form == "jsonl":
+        lines = [encode_line(file.header.fields), *(encode_line(e.fields) for e in file.branch_entries())]
+        text = b"".join(lines).decode("utf-8")
+    else:
+        text = markdown(file.name or file.id, [m for e in file.branch_entries() for m in entry_messages(e)])
+    if output is None:
+        Out.write(text, newline=False)
+        return
+    if output.exists():
+        raise UsageError(f"{output} already exists; nothing was written")
+    write_atomic(output, text.encode("utf-8"))
+    click.echo(f"Wrote {output}.", err=True)
+
+
+@sessions.command()
+@click.argument("key", default="")
+@agent_options
+@click.option("--model", default="", metavar="PROVIDER/MODEL", help="Model to use.")
+def resume(common: CommonOptions, key: str, model: str) -> int:
+    """Go on with a session in chat."""
+    from lamella.cli.chat import run_chat
+
+    runtime = open_runtime(common)
+    runtime.store.require(runtime.key(key))
+    return run_chat(common, key=key, model=model)
+
+
+@sessions.command("context")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--leaf", metavar="ID", help="Entry to take as the leaf; a unique beginning is enough.")
+@click.option("--estimator", type=click.Choice(["lamella", "pi"]), default="lamella", show_default=True)
+@click.option("--verify", is_flag=True, help="Read the whole file and report all damage.")
+@json_option
+def show_context(file: Path, leaf: str | None, estimator: str, verify: bool, as_json: bool) -> None:
+    """Print the context of a transcript FILE: messages, model, thinking level, tokens, damage."""
+    from lamella.agent.cut import tokens_in_context
+    from lamella.sessions.context import build_context
+    from lamella.sessions.transcript import SessionFile
+    from lamella.text.estimate import estimate_pi, estimate_tokens
+    from lamella.types.messages import dump_message
+
+    set_up_logging(False)
+    found = SessionFile.open(file, whole=verify or leaf is not None)
+    if leaf is None:
+        context = found.context()
+    else:
+        context = build_context(found.lines(), found.path_of(full_id(found, leaf)))
+    estimate = estimate_pi if estimator == "pi" else estimate_tokens
+    state = context.state
+    result: dict[str, Any] = {
+        "messages": [dump_message(m) for m in context.messages],
+        "model": {"provider": state.provider, "modelId": state.model_id} if state.provider is not None else None,
+        "thinkingLevel": state.thinking_level,
+        "tokens": tokens_in_context(context, estimate),
+        "messageTokens": [estimate(m) for m in context.messages],
+        "estimator": estimator,
+        "leafId": found.leaf_id if leaf is None else full_id(found, leaf),
+        "sessionId": found.id,
+        "damage": [d.to_json() for d in found.damage],
+    }
+    if as_json:
+        Out.json(result)
+        return
+    from lamella.cli.transcripts import conversation_text
+
+    for damage in found.damage:
+        click.echo(f"warning: {file.name}: {damage.message}", err=True)
+    Out.write(conversation_text(context.messages))
+    Out.write(f"\n{len(context.messages)} messages, about {result['tokens']} tokens ({estimator})")
+
+
+def full_id(file: SessionFile, beginning: str) -> str:
+    """The entry id that starts so. Raises `EntryNotFound` when none or several do."""
+    ids = [h.id for h in file.lines().heads]
+    if beginning in ids:
+        return beginning
+    matches = {i for i in ids if beginning and i.startswith(beginning)}
+    if len(matches) != 1:
+        raise EntryNotFound(beginning, file.path)
+    return matches.pop()

@@ -1,0 +1,53 @@
+"""Running turns from the command line: interruption, time limit, images."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import mimetypes
+import signal
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lamella.errors import UsageError
+from lamella.types.messages import ImageBlock
+
+if TYPE_CHECKING:
+    from lamella.runtime import Session
+
+MAX_IMAGE_BYTES = 4_500_000
+
+
+def load_images(paths: Sequence[Path]) -> tuple[ImageBlock, ...]:
+    """Image files as blocks. Raises `UsageError` for anything that is not a png, jpg, gif or webp."""
+    images = []
+    for path in paths:
+        kind = mimetypes.guess_type(path.name)[0] or ""
+        if kind not in ("image/png", "image/jpeg", "image/gif", "image/webp"):
+            raise UsageError(f"{path}: expected a png, jpg, gif or webp image")
+        data = path.read_bytes()
+        if len(data) > MAX_IMAGE_BYTES:
+            raise UsageError(f"{path}: {len(data)} bytes; images may have at most {MAX_IMAGE_BYTES}")
+        images.append(ImageBlock(base64.b64encode(data).decode(), kind))
+    return tuple(images)
+
+
+@contextlib.asynccontextmanager
+async def interruptible(session: Session, timeout: float | None = None) -> AsyncIterator[None]:
+    """Ctrl-C, a termination signal or the time limit abort the turn; the transcript stays legal."""
+    loop = asyncio.get_running_loop()
+    handled = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, other threads
+            loop.add_signal_handler(number, session.abort)
+            handled.append(number)
+    timer = loop.call_later(timeout, session.abort) if timeout else None
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
+        for number in handled:
+            loop.remove_signal_handler(number)

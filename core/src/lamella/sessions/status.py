@@ -1,0 +1,129 @@
+"""How full a session is, read from its entry in sessions.json and never from a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from lamella.config.budget import budget
+from lamella.config.schema import Settings
+from lamella.sessions.store import Located
+
+WATCH_SHARE = 0.70
+HIGH_SHARE = 0.80
+
+
+@frozen(slots=True)
+class SessionStatus:
+    """Numbers in tokens unless their name says otherwise; None is unknown."""
+
+    key: str
+    session_id: str
+    updated_at: int | None
+    model: str
+    used_tokens: int | None
+    fresh: bool
+    window_tokens: int | None
+    reserve_tokens: int | None
+    to_compaction: int | None
+    to_flush: int | None
+    compaction_count: int
+    last_compaction_cause: str | None
+    memory_flush_at: int | None
+    memory_flush_compaction_count: int | None
+    last_flush_outcome: str | None
+    transcript_bytes: int | None
+    transcript_entries: int | None
+    totals: Mapping[str, Any]
+    memory: Mapping[str, Any]
+    last_error: str | None
+    transcript: str
+
+    @property
+    def share(self) -> float | None:
+        """Used part of the window, 0..1 (more when it is overfull)."""
+        if self.used_tokens is None or not self.window_tokens:
+            return None
+        return self.used_tokens / self.window_tokens
+
+    @property
+    def level(self) -> str:
+        share = self.share
+        if share is None:
+            return "unknown"
+        return "ok" if share < WATCH_SHARE else "watch" if share <= HIGH_SHARE else "high"
+
+    def to_json(self) -> dict[str, Any]:
+        share = self.share
+        return {
+            "key": self.key,
+            "sessionId": self.session_id,
+            "updatedAt": self.updated_at,
+            "model": self.model,
+            "usedTokens": self.used_tokens,
+            "fresh": self.fresh,
+            "windowTokens": self.window_tokens,
+            "share": round(share, 4) if share is not None else None,
+            "level": self.level,
+            "reserveTokens": self.reserve_tokens,
+            "tokensToFlush": self.to_flush,
+            "tokensToCompaction": self.to_compaction,
+            "compactionCount": self.compaction_count,
+            "lastCompactionCause": self.last_compaction_cause,
+            "memoryFlushAt": self.memory_flush_at,
+            "memoryFlushCompactionCount": self.memory_flush_compaction_count,
+            "lastFlushOutcome": self.last_flush_outcome,
+            "transcriptBytes": self.transcript_bytes,
+            "transcriptEntries": self.transcript_entries,
+            "totals": dict(self.totals),
+            "memory": dict(self.memory),
+            "lastError": self.last_error,
+            "transcript": self.transcript,
+        }
+
+
+def session_status(row: Located, settings: Settings, memory: Mapping[str, Any]) -> SessionStatus:
+    """The status of a session."""
+    entry = row.entry
+    used, window = _int(entry.get("usedTokens")), _int(entry.get("contextTokens"))
+    fresh = entry.get("totalTokensFresh") is not False
+    if used is None and fresh:
+        used = _int(entry.get("totalTokens"))  # an entry that OpenClaw wrote
+    reserve = _int(entry.get("reserveTokens"))
+    if reserve is None and window is not None:
+        reserve = budget(settings.compaction, window).reserve
+    left = None if used is None or window is None or reserve is None else window - reserve - used
+    model = "/".join(str(entry[k]) for k in ("modelProvider", "model") if entry.get(k))
+    return SessionStatus(
+        key=row.key,
+        session_id=str(entry.get("sessionId") or ""),
+        updated_at=_int(entry.get("updatedAt")),
+        model=model,
+        used_tokens=used,
+        fresh=fresh,
+        window_tokens=window,
+        reserve_tokens=reserve,
+        to_compaction=left,
+        to_flush=None,
+        compaction_count=_int(entry.get("compactionCount")) or 0,
+        last_compaction_cause=_text(entry.get("lastCompactionCause")),
+        memory_flush_at=_int(entry.get("memoryFlushAt")),
+        memory_flush_compaction_count=_int(entry.get("memoryFlushCompactionCount")),
+        last_flush_outcome=_text(entry.get("lastFlushOutcome")),
+        transcript_bytes=_int(entry.get("transcriptBytes")),
+        transcript_entries=_int(entry.get("transcriptEntries")),
+        totals=entry["lifetimeUsage"] if isinstance(entry.get("lifetimeUsage"), Mapping) else {},
+        memory=memory,
+        last_error=_text(entry.get("lastError")),
+        transcript=str(row.path),
+    )
+
+
+def _int(value: Any) -> int | None:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
