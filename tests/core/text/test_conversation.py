@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from pi_goldens import cases, newest
+from pi_units import cases, newest
 
 from lamella.text.conversation import (
     BRANCH_PREFIX,

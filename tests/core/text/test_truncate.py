@@ -5,7 +5,7 @@ import hashlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pi_goldens import cases, newest, text_of_case
+from pi_units import cases, newest, text_of_case
 
 from lamella.text.truncate import format_size, split_lines, truncate_head, truncate_line, truncate_tail, utf8_length
 

@@ -18,7 +18,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pi_goldens import newest, text_of_case
+from pi_units import newest, text_of_case
 from tool_calls import call, context_in, shown
 
 from lamella.errors import ToolError

@@ -6,7 +6,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pi_goldens import cases, newest
+from pi_units import cases, newest
 
 from lamella.errors import ToolError
 from lamella.tools.validation import validate_arguments
