@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lamella.text import cues
 from lamella.text.dialogue import Turn, failure_line, parse_conversation, sentences, turns_of
@@ -37,8 +37,9 @@ _Kind: TypeAlias = Literal["user", "assistant", "tool"]
 class _Item:
     section: Section
     text: str
-    position: int
+    position: int  # of the turn it is from
     weight: float
+    order: int = 0  # among all candidates, which come in the order they were said
 
 
 # How much the place of an item says about its worth; user's words weigh more, see `_weigh`.
@@ -52,6 +53,7 @@ _WEIGHTS: Mapping[Section, float] = {
     "done": 4,
     "context": 2,
 }
+_USER, _ASSISTANT = "User: ", "Assistant: "
 _SMALL_TALK_TOKENS = 4
 _LEAST_WEIGHT = 2.5  # below this an item says too little to be quoted
 
@@ -68,6 +70,35 @@ def summarize_text(
 ) -> str:
     """As `summarize_messages`, for a conversation that has been serialised already."""
     return _summarize(parse_conversation(conversation), previous, focus, limits or SummaryLimits())
+
+
+def lasting_facts(messages: Iterable[Message], *, limit: int = 12) -> list[str]:
+    """Sentences of a conversation that are worth keeping beyond it, in the order they were said.
+
+    What users say of themselves, want always or never, and decide, and what assistants say was
+    decided; none twice, the weightiest when there are more than `limit`.
+    """
+    turns = [turn for turn in turns_of(messages) if "<summary>" not in turn.text]
+    lasting = [item for item in _said(turns) if _outlasts(item)]
+    weighed = sorted(_weigh(lasting, len(turns), frozenset()), key=lambda item: (-item.weight, item.order))
+    unique = {same_words(item.text): item for item in reversed(weighed)}
+    kept = sorted(unique.values(), key=lambda item: (-item.weight, item.order))[:limit]
+    return [_shortened(_unquoted(item.text), 300) for item in sorted(kept, key=lambda item: item.order)]
+
+
+def _outlasts(item: _Item) -> bool:
+    text = _unquoted(item.text)
+    if _is_question(text) or not _says_something(text):
+        return False
+    if item.section == "decisions":
+        return True
+    if not item.text.startswith(_USER):
+        return False
+    return item.section == "constraints" or cues.ABOUT_ONESELF.search(text) is not None
+
+
+def _unquoted(text: str) -> str:
+    return text.removeprefix(_USER).removeprefix(_ASSISTANT)
 
 
 def _summarize(turns: Sequence[Turn], previous: str, focus: str, limits: SummaryLimits) -> str:
@@ -155,7 +186,8 @@ def _assistants_section(sentence: str) -> Section:
 
 def _says_something(sentence: str) -> bool:
     """False for greetings, thanks and the like: very short, and no fact inside."""
-    return estimate_text(sentence) > _SMALL_TALK_TOKENS or cues.SPECIFIC.search(sentence) is not None
+    telling = cues.SPECIFIC.search(sentence) or cues.ABOUT_ONESELF.search(sentence)
+    return telling is not None or estimate_text(sentence) > _SMALL_TALK_TOKENS
 
 
 def _is_question(sentence: str) -> bool:
@@ -196,7 +228,7 @@ def _named(name: str, target: str) -> str:
 
 
 def _item(section: Section, speaker: _Kind, sentence: str, position: int) -> _Item:
-    who = {"user": "User: ", "assistant": "Assistant: ", "tool": ""}[speaker]
+    who = {"user": _USER, "assistant": _ASSISTANT, "tool": ""}[speaker]
     return _Item(section, who + sentence, position, _WEIGHTS[section])
 
 
@@ -206,14 +238,14 @@ def _item(section: Section, speaker: _Kind, sentence: str, position: int) -> _It
 def _weigh(items: Sequence[_Item], turns: int, focus: frozenset[str]) -> list[_Item]:
     """Items with their full weight: place, speaker, facts inside, newness, and the wanted focus."""
     weighed = []
-    for item in items:
+    for order, item in enumerate(items):
         facts = len(cues.SPECIFIC.findall(item.text))
         weight = item.weight + min(facts, 4) * 0.75 + item.position / max(turns, 1)
-        if item.text.startswith("User: "):
+        if item.text.startswith(_USER):
             weight += 1.5 if cues.ABOUT_ONESELF.search(item.text) else 0.5
         if focus and focus.intersection(tokens(item.text)):
             weight += 3
-        weighed.append(_Item(item.section, item.text, item.position, weight))
+        weighed.append(evolve(item, weight=weight, order=order))
     return weighed
 
 
@@ -222,16 +254,16 @@ def _choose(items: Sequence[_Item], earlier: Summary, limits: SummaryLimits) -> 
     known = [same_words(text) for _, text in earlier.items()]
     left = limits.new_tokens
     chosen: list[_Item] = []
-    for item in sorted(items, key=lambda item: (-item.weight, item.position)):
+    for item in sorted(items, key=lambda item: (-item.weight, item.order)):
         text = _shortened(item.text, limits.item_chars)
         words, cost = same_words(text), estimate_text(text) + 3
         if item.weight < _LEAST_WEIGHT or cost > left or any(words in other for other in known):
             continue
         known.append(words)
         left -= cost
-        chosen.append(_Item(item.section, text, item.position, item.weight))
+        chosen.append(evolve(item, text=text))
     summary = Summary()
-    for item in sorted(chosen, key=lambda item: item.position):
+    for item in sorted(chosen, key=lambda item: (item.position, item.order)):
         summary = summary.with_item(item.section, item.text)
     return summary
 
