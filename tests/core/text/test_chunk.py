@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,9 +31,9 @@ def test_chunks_are_exact_slices_with_true_lines_within_the_budget(
         assert token_estimate(chunk.text) <= size
         assert chunk.text.strip()
         assert not chunk.text.endswith("\n")
-    assert all(a.start < b.start and a.end < b.end for a, b in zip(chunks, chunks[1:], strict=False))
+    assert all(a.start < b.start and a.end < b.end for a, b in itertools.pairwise(chunks))
     if by_entry is False and overlap == 0:
-        assert all(a.end <= b.start for a, b in zip(chunks, chunks[1:], strict=False))
+        assert all(a.end <= b.start for a, b in itertools.pairwise(chunks))
     covered = {i for c in chunks for i in range(c.start, c.end)}
     assert all(i in covered for i, character in enumerate(text) if not character.isspace())
 

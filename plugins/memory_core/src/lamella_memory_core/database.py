@@ -120,17 +120,26 @@ class Database:
             return False
 
     def _create_or_check(self) -> None:
-        with self.session() as connection, connection.begin():
+        with self.read() as connection:
             application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
             tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-            if application != APPLICATION_ID and (tables or application):
-                raise NotAnIndex("the file was a database of another program")
+        if application != APPLICATION_ID and (tables or application):
+            raise NotAnIndex("the file was a database of another program")
+        self._let_readers_read_while_one_writes()
+        with self.session() as connection, connection.begin():
             if not tables:
                 _recreate(connection, self._identity)
-                return
-            if _stored_facts(connection) != _facts(self._identity):
+            elif _stored_facts(connection) != _facts(self._identity):
                 self.rebuilt = "its format or settings changed"
                 _recreate(connection, self._identity)
+
+    def _let_readers_read_while_one_writes(self) -> None:
+        """Switch the file to a write-ahead log; the file keeps that mode."""
+        raw = self._engine.raw_connection()
+        try:
+            raw.cursor().execute("PRAGMA journal_mode = WAL")
+        finally:
+            raw.close()
 
     def _move_aside(self, reason: str) -> None:
         stamp = utc_iso().replace(":", "-")
@@ -153,7 +162,7 @@ def _facts(identity: str) -> dict[str, str]:
 
 
 def _stored_facts(connection: Connection) -> dict[str, str]:
-    return dict(connection.execute(select(meta.c.key, meta.c.value)).tuples().all())
+    return {row.key: row.value for row in connection.execute(select(meta.c.key, meta.c.value))}
 
 
 def _inode(path: Path) -> int:
@@ -179,7 +188,6 @@ def _engine(path: Path) -> Engine:
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions begin where we say so, below
-        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
 
     @event.listens_for(engine, "begin")

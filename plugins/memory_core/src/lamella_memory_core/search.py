@@ -35,7 +35,8 @@ def keyword_search(connection: Connection, query: SearchQuery, *, snippet_chars:
 
 def matches(connection: Connection, term: Term) -> dict[int, float]:
     """bm25() of every chunk that has the term, by chunk id; negative, lower is better."""
-    return dict(connection.exec_driver_sql(_MATCH, (fts_expression(term),)).tuples().all())
+    found = connection.exec_driver_sql(_MATCH, (fts_expression(term),))
+    return {row[0]: row[1] for row in found}
 
 
 def fts_expression(term: Term) -> str:
