@@ -109,8 +109,13 @@ class SessionHost:
         provenance = Provenance(
             "plugin", self._info.session_key, self._info.session_id, self._file.leaf_id or "", self._info.trigger
         )
-        write = self._writer.append if mode == "append" else self._writer.replace
-        return await asyncio.to_thread(write, path, text, provenance=provenance)
+        return await asyncio.to_thread(self._write, self._writer, path, text, mode, provenance)
+
+    @staticmethod
+    def _write(writer: MemoryWriter, path: str, text: str, mode: str, provenance: Provenance) -> MemoryWrite:
+        if mode == "append":
+            return writer.append(path, text, provenance)
+        return writer.replace(path, text, writer.hash_of(path), provenance)
 
     def emit(self, notice: Notice) -> None:
         self._emit(notice)

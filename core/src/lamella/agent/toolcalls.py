@@ -79,18 +79,17 @@ async def run_tool_calls(
     async def finish(prepared: _Prepared) -> ToolResult:
         return await _execute(prepared, policy, make_context, emit, aborted)
 
-    if together:
-        ready = [await prepare(call) for call in calls]
-        results = list(await asyncio.gather(*(finish(p) for p in ready)))
-    else:
-        results = [await finish(await prepare(call)) for call in calls]
-    stored: list[ToolResultMessage] = []
-    for call, result in zip(calls, results, strict=True):
+    async def store(call: ToolCall, result: ToolResult) -> ToolResultMessage:
         message = await policy.persist(to_message(call, result))
         emit(e.MessageStart(message))
         emit(e.MessageEnd(message))
-        stored.append(message)
-    return stored
+        return message
+
+    if not together:
+        return [await store(call, await finish(await prepare(call))) for call in calls]
+    ready = [await prepare(call) for call in calls]
+    results = await asyncio.gather(*(finish(p) for p in ready))
+    return [await store(call, result) for call, result in zip(calls, results, strict=True)]
 
 
 def to_message(call: ToolCall, result: ToolResult) -> ToolResultMessage:

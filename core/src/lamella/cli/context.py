@@ -49,11 +49,11 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     if located is not None and located.exists:
         messages = runtime.store.open(located, cwd="").context().messages
     history = legal_history(messages, model)
-    sections = [
+    sections: list[dict[str, Any]] = [
         {"name": s.name, "tokens": estimate_text(s.text), "characters": len(s.text), "text": s.text.strip()}
         for s in runtime.sections
     ]
-    tools = [
+    tools: list[dict[str, Any]] = [
         {
             "name": t.name,
             "owner": t.owner,

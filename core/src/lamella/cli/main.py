@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         return _pipe_closed()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the last line of defence: everything becomes an exit code
         code = report(error)
     if arguments is None:
         sys.exit(code)

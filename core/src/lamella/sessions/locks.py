@@ -8,7 +8,8 @@ Two locks are taken in this order:
    `{"pid", "createdAt", "starttime"}`. It keeps OpenClaw out while lamella works, and lamella out
    while OpenClaw does. A left-over is removed only when its owner is gone (dead, or its pid now
    belongs to another process), when it is older than the stale limit, or when it cannot be read
-   and has not just been made. Only the holder of lock 1 removes left-overs.
+   and has not just been made. One that lamella itself wrote (`"lockedBy": "lamella"`) is a
+   left-over for whoever holds lock 1. Only the holder of lock 1 removes left-overs.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class LockOwner:
     pid: int | None = None
     created_at: float | None = None
     start_time: int | None = None
+    lamella: bool = False
 
     def __str__(self) -> str:
         return f"process {self.pid}" if self.pid is not None else "an unknown process"
@@ -56,9 +58,18 @@ def process_start_time(pid: int) -> int | None:
     return int(fields[19]) if len(fields) > 19 else None
 
 
+def _is_zombie(pid: int) -> bool:
+    """Ended, but not yet waited for by its parent."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat[stat.rfind(b")") + 2 :][:1] == b"Z"
+
+
 def process_alive(pid: int) -> bool:
-    """Whether a process with this pid exists."""
-    if pid <= 0:
+    """Whether a process with this pid exists and has not ended."""
+    if pid <= 0 or _is_zombie(pid):
         return False
     if os.name == "nt":  # pragma: no cover - os.kill would end the process there
         return _alive_on_windows(pid)
@@ -94,7 +105,12 @@ def read_owner(path: Path) -> LockOwner | None:
     if not isinstance(value, dict) or not isinstance(value.get("pid"), int):
         return LockOwner()
     start = value.get("starttime", value.get("startTime"))
-    return LockOwner(value["pid"], _moment(value.get("createdAt")), start if isinstance(start, int) else None)
+    return LockOwner(
+        value["pid"],
+        _moment(value.get("createdAt")),
+        start if isinstance(start, int) else None,
+        value.get("lockedBy") == "lamella",
+    )
 
 
 def _moment(value: object) -> float | None:
@@ -107,7 +123,12 @@ def _moment(value: object) -> float | None:
 
 
 def is_stale(owner: LockOwner, *, now: float, modified: float, stale_after: float = STALE_SECONDS) -> bool:
-    """Whether a lock file may be removed. `modified` is the file's mtime; times in Unix seconds."""
+    """Whether the holder of the system lock may remove a lock file.
+
+    `modified` is the file's mtime; times in Unix seconds.
+    """
+    if owner.lamella:
+        return True
     if owner.pid is None:
         return now - modified > min(stale_after, UNREADABLE_STALE_SECONDS)
     if not process_alive(owner.pid):
@@ -163,7 +184,7 @@ class PathLock:
             self._system.release()
 
     def _claim(self, deadline: float) -> None:
-        payload = {"pid": os.getpid(), "createdAt": utc_iso()}
+        payload: dict[str, object] = {"pid": os.getpid(), "createdAt": utc_iso(), "lockedBy": "lamella"}
         start = process_start_time(os.getpid())
         if start is not None:
             payload["starttime"] = start
