@@ -196,10 +196,10 @@ class AgentSession:
 
     def _note_settings(self) -> None:
         """Model and thinking level go into the transcript when they differ from its last ones."""
-        state = self.file.state
+        state, is_new = self.file.state, self.file.leaf_id is None
         if (state.provider, state.model_id) != (self.model.provider, self.model.id):
             self.file.append_model_change(self.model.provider, self.model.id)
-        if state.thinking_level != self.thinking or self.file.leaf_id is None:
+        if is_new or state.thinking_level != self.thinking:
             self.file.append_thinking_level(self.thinking)
 
     async def _run(self, prompts: tuple[Message, ...], addition: h.PromptAddition, host: SessionHost) -> LoopResult:
