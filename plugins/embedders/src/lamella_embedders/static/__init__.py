@@ -1,0 +1,1 @@
+"""The `static` embedder: offline, numpy only, its data in the package."""
