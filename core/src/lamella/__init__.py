@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lamella.agent.session import TurnResult
+    from lamella.agent.turn import TurnResult
     from lamella.errors import LamellaError
     from lamella.plugins.hookspecs import hookimpl
     from lamella.runtime import Runtime, Session
@@ -25,7 +25,7 @@ _EXPORTS = {
     "Tool": "lamella.types.tools",
     "ToolContext": "lamella.types.tools",
     "ToolResult": "lamella.types.tools",
-    "TurnResult": "lamella.agent.session",
+    "TurnResult": "lamella.agent.turn",
     "hookimpl": "lamella.plugins.hookspecs",
 }
 

@@ -22,7 +22,8 @@ from attrs import evolve, frozen
 
 from lamella.agent.compaction import Outcome
 from lamella.agent.environment import Confirm, Environment
-from lamella.agent.session import AgentSession, Listener, TurnResult
+from lamella.agent.session import AgentSession, Listener
+from lamella.agent.turn import TurnResult
 from lamella.config.load import Config, load_config
 from lamella.config.schema import AgentSection, Settings
 from lamella.config.structure import near_match

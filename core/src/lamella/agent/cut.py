@@ -13,6 +13,7 @@ from attrs import frozen
 
 from lamella.sessions.context import Context, Projected, project
 from lamella.text.conversation import FileOps, file_lists, file_operations
+from lamella.text.estimate import usable_usage
 from lamella.types.entries import Compaction, Entry
 from lamella.types.hooks import Preparation
 from lamella.types.messages import (
@@ -102,6 +103,11 @@ def tokens_in_context(context: Context, estimate: Estimate) -> int:
 
     Counts from before the latest compaction or edit describe another context and are not used.
     """
+    return measure_context(context, estimate)[0]
+
+
+def measure_context(context: Context, estimate: Estimate) -> tuple[int, bool]:
+    """(tokens, whether a reply's own count is in it). Only such a count includes the system prompt."""
     items = project(context.lines, context.positions, context.compaction)
     barrier = _barrier(context)
     total = 0
@@ -110,14 +116,9 @@ def tokens_in_context(context: Context, estimate: Estimate) -> int:
             if isinstance(message, AssistantMessage) and context.positions[i] > barrier:
                 usage = usable_usage(message)
                 if usage:
-                    return usage + total
+                    return usage.context_tokens + total, True
             total += estimate(message)
-    return total
-
-
-def usable_usage(message: AssistantMessage) -> int:
-    """Context tokens that a reply reported; 0 when it failed or reported nothing."""
-    return 0 if message.failed or message.usage is None else message.usage.context_tokens
+    return total, False
 
 
 def _barrier(context: Context) -> int:

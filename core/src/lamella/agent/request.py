@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -61,8 +61,17 @@ class RequestBuilder:
 
     def size(self, history: Sequence[ModelMessage]) -> int:
         """Estimated tokens of a whole request."""
-        schemas = sum(estimate_text(t.description) + estimate_text(_json(t.parameters)) for t in self.tools)
-        return estimate_text(self.system_prompt) + schemas + sum(self.estimate(m) for m in history)
+        return fixed_tokens(self.system_prompt, self.tools) + sum(self.estimate(m) for m in history)
+
+
+def fixed_tokens(system_prompt: str, tools: Iterable[ToolSpec]) -> int:
+    """Estimated tokens of what is in every request: the system prompt and the tools."""
+    return estimate_text(system_prompt) + sum(tool_tokens(t) for t in tools)
+
+
+def tool_tokens(tool: ToolSpec) -> int:
+    """Estimated tokens of one tool's description and schema."""
+    return estimate_text(tool.description) + estimate_text(msgspec.json.encode(dict(tool.parameters)).decode())
 
 
 def legal_history(messages: Sequence[Message], model: Model) -> tuple[ModelMessage, ...]:
@@ -103,7 +112,3 @@ def prepend_to_newest(history: Sequence[ModelMessage], text: str) -> tuple[Model
             changed = UserMessage((block, *blocks_of(message.content)), message.timestamp, message.extra)
             return (*history[:i], changed, *history[i + 1 :])
     return tuple(history)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

@@ -17,7 +17,7 @@ from lamella.errors import UsageError
 from lamella.types.messages import dump_usage
 
 if TYPE_CHECKING:
-    from lamella.agent.session import TurnResult
+    from lamella.agent.turn import TurnResult
     from lamella.runtime import Runtime
 
 

@@ -34,9 +34,7 @@ def context(common: CommonOptions, key: str, model: str, full: bool, as_json: bo
 
 async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     """Sections of the system prompt, tools and history, each with its estimated tokens."""
-    import msgspec
-
-    from lamella.agent.request import legal_history
+    from lamella.agent.request import legal_history, tool_tokens
     from lamella.config.budget import budget
     from lamella.text.estimate import estimate_text
     from lamella.types.messages import dump_message
@@ -57,7 +55,7 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
         {
             "name": t.name,
             "owner": t.owner,
-            "tokens": estimate_text(t.description) + estimate_text(msgspec.json.encode(dict(t.parameters)).decode()),
+            "tokens": tool_tokens(t.spec),
         }
         for t in runtime.tools.values()
     ]

@@ -1,0 +1,267 @@
+"""One user turn: hooks, request, loop, retries, compactions, counters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from lamella.agent.accounting import counters, reply_text, total_usage
+from lamella.agent.compaction import Outcome
+from lamella.agent.host import SessionHost
+from lamella.agent.loop import LoopResult, run_loop
+from lamella.agent.retry import retry_delay_ms, wait
+from lamella.agent.workbench import Workbench
+from lamella.errors import ContextOverflow, ModelAborted, ModelError
+from lamella.models.classify import usage_overflows
+from lamella.plugins.hooks import merge_additions
+from lamella.types import events as e
+from lamella.types import hooks as h
+from lamella.types.messages import (
+    AssistantMessage,
+    CustomMessage,
+    ImageBlock,
+    Message,
+    TextBlock,
+    Usage,
+    UserMessage,
+    text_of,
+)
+
+MAX_COMPACTIONS = 3
+EVENT_TYPE = "lamella.event"
+
+
+@frozen(slots=True)
+class TurnResult:
+    """What a turn gave. `error` is None when it ended by itself; `usage` sums all its calls.
+
+    `handled` tells that a plugin answered and no model was called.
+    """
+
+    text: str
+    session_id: str
+    messages: tuple[Message, ...] = ()
+    reply: AssistantMessage | None = None
+    error: ModelError | None = None
+    usage: Usage = Usage()
+    compactions: int = 0
+    handled: bool = False
+
+    @property
+    def aborted(self) -> bool:
+        return isinstance(self.error, ModelAborted)
+
+
+class Turn:
+    """Runs one turn (or one compaction) on a workbench."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+        self._entries_before = bench.file.appended
+        self._causes: list[str] = []  # of the compactions so far
+
+    async def run(self, text: str, images: Sequence[ImageBlock]) -> TurnResult:
+        started = time.monotonic()
+        hooks, host = self.bench.environment.hooks, self.bench.host()
+        received = await hooks.input(h.Input(text, self.bench.trigger), host)
+        if received.handled:
+            return TurnResult(received.reply, self.bench.file.id, handled=True)
+        user = user_message(received.text if received.text is not None else text, images)
+        await self._make_room(user, host)
+        addition = await self._additions(text_of(user.content), host)
+        if addition.model:
+            self.bench = evolve(self.bench, model=self.bench.environment.make_model(addition.model))
+            host = self.bench.host()
+        self._note_settings()
+        result = await self._run((*self._queued_events(), user), addition, host)
+        turn = TurnResult(
+            reply_text(result.reply),
+            self.bench.file.id,
+            result.messages,
+            result.reply,
+            result.error,
+            total_usage(result.messages),
+            len(self._causes),
+        )
+        self._save(turn.messages, turn.error)
+        error = str(turn.error) if turn.error else ""
+        ended = h.AgentEnded(turn.messages, turn.error is None, error, (time.monotonic() - started) * 1000)
+        await hooks.agent_end(ended, host)
+        return turn
+
+    async def compact(self, instructions: str = "") -> Outcome:
+        """Compact now, without a turn."""
+        outcome = await self._compact("manual", self.bench.host(), instructions=instructions)
+        if outcome.entry_id:
+            self._save((), None)
+        return outcome
+
+    async def _make_room(self, user: UserMessage, host: SessionHost) -> None:
+        """`before_turn`, and a compaction when the window is nearly full already."""
+        limits = self.bench.budget()
+        tokens = self.bench.tokens() + self.bench.environment.estimate(user)
+        event = h.BeforeTurn(
+            text_of(user.content),
+            tokens,
+            limits.window,
+            limits.reserve,
+            self._compaction_count(),
+            self.bench.transcript_bytes(),
+        )
+        await self.bench.environment.hooks.before_turn(event, host)
+        if self.bench.environment.settings.compaction.enabled and tokens > limits.threshold:
+            await self._compact("threshold", host)
+
+    async def _additions(self, prompt: str, host: SessionHost) -> h.PromptAddition:
+        hooks = self.bench.environment.hooks
+        base = self.bench.system_prompt()
+        event = h.BeforePromptBuild(prompt, tuple(self.bench.file.context().messages), base)
+        first = await hooks.before_prompt_build(event, host)
+        second = await hooks.before_agent_start(event, host)
+        merged = merge_additions([first, second])
+        # A base prompt from before_prompt_build comes before one from before_agent_start.
+        return evolve(merged, system_prompt=first.system_prompt or second.system_prompt)
+
+    def _note_settings(self) -> None:
+        """Model and thinking level go into the transcript when they differ from its last ones."""
+        state, is_new = self.bench.file.state, self.bench.file.leaf_id is None
+        if (state.provider, state.model_id) != (self.bench.model.provider, self.bench.model.id):
+            self.bench.file.append_model_change(self.bench.model.provider, self.bench.model.id)
+        if is_new or state.thinking_level != self.bench.thinking:
+            self.bench.file.append_thinking_level(self.bench.thinking)
+
+    async def _run(self, prompts: tuple[Message, ...], addition: h.PromptAddition, host: SessionHost) -> LoopResult:
+        """The loop, again after retries and compactions."""
+        settings = self.bench.environment.settings
+        setup = self.bench.setup(addition, host)
+        new: list[Message] = []
+        retries = freed = 0
+        result = await run_loop(prompts, self.bench.history(), setup, self._emit)
+        while True:
+            new += result.messages
+            error, reply = result.error, result.reply
+            if error is None and reply is not None:
+                if retries:
+                    self.bench.tell(e.AutoRetryEnd(True, retries))
+                await self._after_success(reply, host)
+                break
+            if isinstance(error, ContextOverflow):
+                freed += 1
+                if freed > MAX_COMPACTIONS or not await self._free_room(error, freed, host):
+                    break
+            elif error is not None and error.retryable and settings.retry.enabled:
+                if retries >= settings.retry.max_retries:
+                    self.bench.tell(e.AutoRetryEnd(False, retries, str(error)))
+                    break
+                retries += 1
+                if not await self._pause(retries, error):
+                    break
+            else:
+                if retries:
+                    self.bench.tell(e.AutoRetryEnd(False, retries, str(error)))
+                break
+            result = await run_loop((), self.bench.history(), setup, self._emit)
+        return LoopResult(tuple(new), result.reply, result.error)
+
+    async def _pause(self, attempt: int, error: ModelError) -> bool:
+        retry = self.bench.environment.settings.retry
+        delay = retry_delay_ms(retry, attempt, error)
+        self.bench.tell(e.AutoRetryStart(attempt, retry.max_retries, delay, str(error)))
+        if await wait(delay, self.bench.aborted):
+            return True
+        self.bench.tell(e.AutoRetryEnd(False, attempt, "Retry cancelled"))
+        return False
+
+    async def _free_room(self, error: ContextOverflow, attempt: int, host: SessionHost) -> bool:
+        """Compact after an overflow, else let plugins free something. False when nothing helped."""
+        if not self.bench.environment.settings.compaction.enabled:
+            self.bench.tell(e.Notice("compaction_disabled", "the context overflowed and compaction.enabled is false"))
+            return False
+        outcome = await self._compact("overflow", host, attempt=attempt, will_retry=True)
+        if outcome.freed > 0:
+            return True
+        event = h.Overflow(
+            self.bench.file.branch_entries(), self.bench.tokens(), self.bench.budget().window, str(error)
+        )
+        freed = await self.bench.environment.hooks.on_overflow(event, host)
+        return freed is not None
+
+    async def _after_success(self, reply: AssistantMessage, host: SessionHost) -> None:
+        """Compact when the window is nearly full."""
+        limits = self.bench.budget()
+        if not self.bench.environment.settings.compaction.enabled or self.bench.aborted.is_set():
+            return
+        if usage_overflows(reply, limits.window):
+            await self._compact("overflow", host)
+        elif self.bench.tokens() > limits.threshold:
+            await self._compact("threshold", host)
+
+    async def _compact(
+        self,
+        cause: e.CompactionCause,
+        host: SessionHost,
+        *,
+        instructions: str = "",
+        attempt: int = 1,
+        will_retry: bool = False,
+    ) -> Outcome:
+        wanted = instructions or self.bench.environment.settings.compaction.custom_instructions
+        outcome = await self.bench.compactor(host).run(
+            cause, instructions=wanted, attempt=attempt, will_retry=will_retry
+        )
+        if outcome.entry_id:
+            self._causes.append(cause)
+        return outcome
+
+    def _queued_events(self) -> tuple[Message, ...]:
+        """Lines that plugins queued for this prompt, as one message; the queue is emptied."""
+        entry = self.bench.record.read()
+        lines = [str(line) for line in entry.get("pendingEvents") or ()]
+        if not lines:
+            return ()
+        self.bench.record.patch({"pendingEvents": None})
+        return (CustomMessage(EVENT_TYPE, "\n".join(lines), display=False, timestamp=_now()),)
+
+    def _compaction_count(self) -> int:
+        count = self.bench.record.read().get("compactionCount")
+        return count if isinstance(count, int) else 0
+
+    def _save(self, messages: Sequence[Message], error: ModelError | None) -> None:
+        """Counters and state of the turn into sessions.json."""
+        limits = self.bench.budget()
+        fields = {
+            "modelProvider": self.bench.model.provider,
+            "model": self.bench.model.id,
+            "contextTokens": limits.window,
+            "reserveTokens": limits.reserve,
+            "usedTokens": self.bench.tokens(),
+            "systemSent": True,
+            "abortedLastRun": isinstance(error, ModelAborted),
+            "lastError": str(error) if error and not isinstance(error, ModelAborted) else None,
+            "transcriptBytes": self.bench.transcript_bytes(),
+            **counters(messages, compacted=bool(self._causes)),
+        }
+        if self._causes:
+            fields["lastCompactionCause"] = self._causes[-1]
+        self.bench.record.finish(
+            fields,
+            total_usage(messages),
+            compactions=len(self._causes),
+            entries=self.bench.file.appended - self._entries_before,
+        )
+
+    def _emit(self, event: e.AgentEvent) -> None:
+        """Store what a `message_end` completes, then tell."""
+        if isinstance(event, e.MessageEnd):
+            self.bench.file.append_message(event.message)
+        self.bench.tell(event)
+
+
+def user_message(text: str, images: Sequence[ImageBlock] = ()) -> UserMessage:
+    return UserMessage((TextBlock(text), *images), _now())
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,189 @@
+"""What a turn works with: the session's parts, and what is built from them for a run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from attrs import evolve, field, frozen
+
+from lamella.agent.compaction import Compactor
+from lamella.agent.cut import measure_context
+from lamella.agent.environment import Environment
+from lamella.agent.host import SessionHost, SessionRecord, complete
+from lamella.agent.loop import LoopSetup, run_loop
+from lamella.agent.policy import HookPolicy
+from lamella.agent.request import RequestBuilder, fixed_tokens
+from lamella.agent.retry import unless_aborted
+from lamella.agent.summaries import SummaryRequest
+from lamella.config.budget import Budget, budget
+from lamella.context.prompt import render
+from lamella.errors import ModelError
+from lamella.sessions.keys import SessionKey
+from lamella.sessions.transcript import SessionFile
+from lamella.types import events as e
+from lamella.types import hooks as h
+from lamella.types.host import SilentTurn, Trigger, TurnInfo
+from lamella.types.messages import AssistantMessage, Message, UserMessage, text_of
+from lamella.types.model import Model, ModelRequest, ThinkingLevel
+from lamella.types.tools import Tool, ToolContext
+
+
+@frozen(slots=True)
+class Workbench:
+    """The parts of a session during one turn. `tell` reports events to whoever watches."""
+
+    key: SessionKey
+    file: SessionFile
+    model: Model
+    environment: Environment
+    record: SessionRecord
+    trigger: Trigger
+    thinking: ThinkingLevel
+    tell: Callable[[e.AgentEvent], None] = field(repr=False)
+    aborted: asyncio.Event = field(repr=False)
+    steering: deque[Message] = field(factory=deque, repr=False)
+    follow_ups: deque[Message] = field(factory=deque, repr=False)
+
+    # --- numbers -------------------------------------------------------------------------------------
+
+    def budget(self) -> Budget:
+        """The window and its reserve."""
+        return budget(self.environment.settings.compaction, self.environment.window(self.model))
+
+    def tokens(self) -> int:
+        """Tokens that the session's next request takes, before its new prompt."""
+        tokens, reported = measure_context(self.file.context(), self.environment.estimate)
+        if reported:
+            return tokens
+        return tokens + fixed_tokens(self.system_prompt(), (t.spec for t in self.environment.tools.values()))
+
+    def transcript_bytes(self) -> int:
+        return self.file.path.stat().st_size if self.file.path.exists() else 0
+
+    # --- pieces of a run -------------------------------------------------------------------------------
+
+    def system_prompt(self) -> str:
+        """The base prompt, before additions of the turn."""
+        return self.environment.system_prompt or render(self.environment.sections)
+
+    def history(self) -> list[Message]:
+        """The context without failed replies at its end, so that a run can continue from it."""
+        messages = list(self.file.context().messages)
+        while messages and isinstance(messages[-1], AssistantMessage) and messages[-1].failed:
+            messages.pop()
+        return messages
+
+    def host(self) -> SessionHost:
+        info = TurnInfo(
+            session_key=self.key.text,
+            session_id=self.file.id,
+            agent_id=self.environment.agent_id,
+            workspace=self.environment.workspace,
+            trigger=self.trigger,
+            chat_type=self.key.chat_type,
+            provider=self.model.provider,
+            model=self.model.id,
+            context_window=self.budget().window,
+        )
+        return SessionHost(
+            info,
+            self.file,
+            self.model,
+            self.record,
+            emit=self.tell,
+            tools=[t.spec for t in self.environment.tools.values()],
+            writer=self.environment.writer,
+            silent=self._silent,
+        )
+
+    def setup(self, addition: h.PromptAddition, host: SessionHost) -> LoopSetup:
+        environment = self.environment
+        builder = self._builder(addition, host, environment.tools)
+        return LoopSetup(
+            model=self.model,
+            tools=environment.tools,
+            build=builder.build,
+            policy=HookPolicy(environment.hooks, host, dict(environment.tools), environment.confirm),
+            make_context=self._tool_context(host),
+            steering=lambda: _take(self.steering, environment.agent.steering_mode),
+            follow_ups=lambda: _take(self.follow_ups, environment.agent.follow_up_mode),
+            parallel=environment.settings.tools.parallel,
+            max_turns=environment.agent.max_turns,
+            aborted=self.aborted,
+        )
+
+    def _builder(self, addition: h.PromptAddition, host: SessionHost, tools: Mapping[str, Tool]) -> RequestBuilder:
+        base = addition.system_prompt or self.system_prompt()
+        parts = (addition.prepend_system, base, addition.append_system)
+        return RequestBuilder(
+            model=self.model,
+            hooks=self.environment.hooks,
+            host=host,
+            estimate=self.environment.estimate,
+            system_prompt="\n\n".join(p.strip() for p in parts if p.strip()),
+            tools=tuple(t.spec for t in tools.values()),
+            window=self.budget().window,
+            thinking=self.thinking,
+            prepend=addition.prepend_context,
+        )
+
+    def _tool_context(self, host: SessionHost) -> Callable[[str], ToolContext]:
+        environment = self.environment
+
+        def make(call_id: str) -> ToolContext:
+            return ToolContext(call_id, environment.workspace, self.key.text, host, trigger=self.trigger)
+
+        return make
+
+    def compactor(self, host: SessionHost) -> Compactor:
+        return Compactor(
+            self.file, self.environment.hooks, host, self.budget(), self.environment.estimate, self._ask, self.tell
+        )
+
+    async def _ask(self, request: SummaryRequest) -> str:
+        """One summary by the session's model, within the configured time."""
+        call = ModelRequest(
+            [UserMessage(request.prompt)],
+            request.system_prompt,
+            max_tokens=min(request.max_tokens, self.model.max_output) or None,
+            thinking=self.thinking,
+        )
+        limit = self.environment.settings.compaction.timeout_seconds
+        work = asyncio.wait_for(complete(self.model, call), limit)
+        reply = await unless_aborted(work, self.aborted)
+        text = text_of(reply.content, "\n").strip()
+        if not text:
+            raise ModelError("the model gave an empty summary")
+        if reply.stop_reason == "length":
+            raise ModelError("the summary was cut off by the model's length limit")
+        return text
+
+    async def _silent(self, prompt: str, tools: Sequence[str], system_prompt: str) -> SilentTurn:
+        """A turn on a copy of the history that is neither shown nor stored."""
+        offered = {n: t for n, t in self.environment.tools.items() if n in tools}
+        host = self.host()
+        addition = h.PromptAddition(append_system=system_prompt)
+        builder = self._builder(addition, host, offered)
+        setup = evolve(
+            self.setup(addition, host),
+            tools=offered,
+            build=builder.build,
+            policy=HookPolicy(self.environment.hooks, host, dict(offered)),
+            steering=lambda: (),
+            follow_ups=lambda: (),
+        )
+        result = await run_loop([UserMessage(prompt)], self.history(), setup, lambda _event: None)
+        text = text_of(result.reply.content) if result.reply else ""
+        return SilentTurn(text, result.error is None, str(result.error) if result.error else "")
+
+
+def _take(queue: deque[Message], mode: str) -> Sequence[Message]:
+    if not queue:
+        return ()
+    if mode == "all":
+        taken = tuple(queue)
+        queue.clear()
+        return taken
+    return (queue.popleft(),)
