@@ -2,7 +2,7 @@
 
     python plugins/embedders/tools/build_static.py --work /tmp/static --output static.bin
 
-See plugins/embedders/tools/README.md for the environment it needs. Five minutes on one core; the
+See plugins/embedders/tools/README.md for the environment it needs. Four minutes on one core; the
 teachers' answers are kept in the work folder, so that a later run takes seconds.
 """
 
@@ -80,7 +80,6 @@ def main() -> None:
     content = encode_model(build(arguments.work))
     arguments.output.write_bytes(content)
     print(f"{arguments.output}: {len(content)} bytes, SHA-256 {hashlib.sha256(content).hexdigest()}")
-    print(f"identity digest {load_model(arguments.output).digest}")
     if arguments.compare:
         print(f"compared with {arguments.compare}: {compare(arguments.output, arguments.compare)}")
 
