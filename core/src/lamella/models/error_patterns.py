@@ -34,7 +34,7 @@ OVERFLOW = _any_of(
     r"context length of only",
     r"configured context size",
     # prompt or input too long
-    r"(?:prompt|inputs?|messages?|conversation|request(?: entity)?|payload|content) (?:(?:is|are|was) )?too (?:long|large)",
+    r"(?:prompt|inputs?|messages?|conversation|request(?: entity)?|payload|content)(?: is| are)? too (?:long|large)",
     r"prompt exceeds max length",
     r"input length exceeds",
     r"maximum allowed input length",
