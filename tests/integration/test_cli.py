@@ -1,0 +1,331 @@
+"""The command line, end to end: the main job, its doors, its exit codes, its manners."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders import CASES, transcript, write_lines
+from cli import EXAMPLE, lamella
+from pi_golden import DATA
+
+OFFLINE = ("--model", "offline")
+HEAVY = ("sqlalchemy", "numpy", "rich", "pydantic_ai", "openai", "anthropic", "jsonschema", "tomlkit", "asyncio")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(EXAMPLE, tmp_path / "ws"))
+
+
+def script(tmp_path: Path, *steps: object) -> str:
+    file = tmp_path / "script.json"
+    file.write_text(json.dumps(list(steps)))
+    return f"scripted/{file}"
+
+
+# --- the main job ---------------------------------------------------------------------------------------
+
+
+def test_index_ask_show(home: Path, workspace: Path) -> None:
+    at = ("--workspace", workspace)
+    index = lamella("memory", "index", *at, home=home, check=True)
+    assert "13 files" in index.out
+    asked = lamella("ask", "Which day is the boiler serviced?", *OFFLINE, *at, home=home, check=True)
+    assert "memory/2026-10-12.md#L" in asked.out or "memory/2026-10-20.md#L" in asked.out
+    assert "memory_search" in asked.err
+    shown = lamella("sessions", "show", "agent:main:main", *at, home=home, check=True)
+    assert "you> Which day is the boiler serviced?" in shown.out
+    assert "memory_search" in shown.out
+
+
+def test_questions_in_chinese_find_chinese_notes(home: Path, workspace: Path) -> None:
+    asked = lamella("ask", "家长会是哪一天？", *OFFLINE, "--workspace", workspace, home=home, check=True)
+    assert "memory/2026-11-02.md#L" in asked.out
+    assert "十一月十九日" in asked.out
+
+
+def test_what_is_remembered_is_found_again(home: Path, workspace: Path) -> None:
+    at = ("--workspace", workspace)
+    lamella("ask", "Remember that the attic key hangs behind the kitchen door.", *OFFLINE, *at, home=home, check=True)
+    found = lamella("ask", "Where does the attic key hang?", *OFFLINE, "--new", *at, home=home, check=True)
+    assert "behind the kitchen door" in found.out
+
+
+def test_json_of_a_turn(home: Path, workspace: Path) -> None:
+    asked = lamella("ask", "hello", *OFFLINE, "--json", "--workspace", workspace, home=home, check=True)
+    assert asked.json["provider"] == "offline"
+    assert asked.json["stopReason"] == "stop"
+    assert asked.json["error"] is None
+    status = lamella("status", "agent:main:main", "--json", home=home, check=True).json[0]
+    assert status["sessionId"] == asked.json["sessionId"]
+    assert status["windowTokens"] == 128_000
+    assert status["share"] == pytest.approx(status["usedTokens"] / 128_000, abs=1e-4)
+    assert status["level"] == "ok"
+
+
+def test_piped_chat_runs_turns_and_commands(home: Path, workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "first answer"}, {"text": "second answer"})
+    lines = "hello\n/status\n/nope\n/new again\n/quit\n"
+    chat = lamella("chat", "--model", model, "--workspace", workspace, home=home, stdin=lines, check=True)
+    assert "first answer" in chat.out
+    assert "second answer" in chat.out
+    assert "usedTokens" in chat.out
+    assert "unknown command /nope" in chat.err
+    assert len(list((home / "agents/main/sessions").glob("*.jsonl"))) == 2
+
+
+# --- doors -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["o11_compaction_single", "o16_v1_linear", "o31_usage_rules"])
+def test_the_context_door(name: str, home: Path) -> None:
+    golden = json.loads((DATA / "golden" / f"{name}.golden.json").read_text())["pi"]["0.58.0"]
+    file = DATA / "sessions" / f"{name}.jsonl"
+    found = lamella("sessions", "context", file, "--estimator", "pi", "--json", home=home, check=True).json
+    assert found["model"] == golden["context"]["model"]
+    assert found["thinkingLevel"] == golden["context"]["thinkingLevel"]
+    assert [m["role"] for m in found["messages"]] == [m["role"] for m in golden["context"]["summary"]]
+    assert found["messageTokens"] == golden["tokens"]
+    assert found["estimator"] == "pi"
+
+
+@pytest.mark.parametrize(
+    ("file", "low", "high"),
+    [("before", 61_000, 61_500), ("after_compaction", 1, 2_000), ("after_next_turn", 9_000, 9_300)],
+)
+def test_the_gauge_is_the_last_calls_and_never_a_sum(file: str, low: int, high: int, home: Path) -> None:
+    found = lamella("sessions", "context", CASES / f"K06/{file}.jsonl", "--json", home=home, check=True).json
+    assert low <= found["tokens"] <= high
+
+
+def test_a_leaf_and_damage_are_reported(home: Path, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "s.jsonl", transcript(["one", "two"]))
+    with path.open("ab") as file:
+        file.write(b'{"type":"mess')
+    found = lamella("sessions", "context", path, "--leaf", "m0", "--verify", "--json", home=home, check=True).json
+    assert [m["content"] for m in found["messages"]] == ["one"]
+    assert [d["code"] for d in found["damage"]] == ["torn_line"]
+    missing = lamella("sessions", "context", path, "--leaf", "zz", home=home)
+    assert (missing.code, missing.out) == (4, "")
+
+
+def test_sessions_list_tree_export_resume(home: Path, workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "an answer"})
+    at = ("--workspace", workspace)
+    lamella("ask", "a question", "--model", model, *at, home=home, check=True)
+    (row,) = lamella("sessions", "list", "--json", *at, home=home, check=True).json
+    assert row["key"] == "agent:main:main"
+    tree = lamella("sessions", "tree", "agent:main:main", "--json", *at, home=home, check=True).json
+    assert [n["type"] for n in tree["tree"]] == ["model_change", "thinking_level_change", "message", "message"]
+    exported = tmp_path / "out.jsonl"
+    lamella("sessions", "export", "agent:main:main", "--format", "jsonl", "-o", exported, *at, home=home, check=True)
+    again = lamella("sessions", "context", exported, "--json", home=home, check=True).json
+    assert [m["role"] for m in again["messages"]] == ["user", "assistant"]
+    twice = lamella("sessions", "export", "agent:main:main", "-o", exported, *at, home=home)
+    assert twice.code == 2
+    markdown = lamella("sessions", "export", "agent:main:main", *at, home=home, check=True)
+    assert "## User\n\na question" in markdown.out
+    assert lamella("sessions", "resume", "agent:main:nobody", *at, home=home).code == 4
+
+
+def test_the_next_request_is_shown_section_by_section(home: Path, workspace: Path) -> None:
+    found = lamella("context", *OFFLINE, "--workspace", workspace, "--json", home=home, check=True).json
+    names = [s["name"] for s in found["sections"]]
+    assert names[0] == "opening"
+    assert "AGENTS.md" in names
+    assert "memory_search" in [t["name"] for t in found["tools"]]
+    assert found["tokens"] == sum(
+        [*(s["tokens"] for s in found["sections"]), *(t["tokens"] for t in found["tools"]), found["history"]["tokens"]]
+    )
+
+
+def test_plugins_are_listed_and_checked(home: Path) -> None:
+    found = lamella("plugins", "list", "--json", home=home, check=True).json
+    states = {p["name"]: p for p in found["plugins"]}
+    assert states["memory-core"]["state"] == "on"
+    assert states["memory-core"]["slot"] == "memory"
+    assert "open_memory" in states["memory-core"]["hooks"]
+    assert states["workspace-files"]["builtin"] is True
+    assert lamella("plugins", "check", home=home).code == 0
+    lamella("config", "set", "plugins.slots.memory", "memory-coer", home=home, check=True)
+    wrong = lamella("plugins", "check", "--json", home=home)
+    assert wrong.code == 1
+    assert "did you mean memory-core" in wrong.json["problems"][0]["message"]
+
+
+def test_config_is_shown_set_and_checked(home: Path) -> None:
+    lamella("config", "set", "compaction.reserve_tokens", "123", home=home, check=True)
+    rows = lamella("config", "show", "compaction", "--json", home=home, check=True).json
+    row = next(r for r in rows if r["key"] == "compaction.reserve_tokens")
+    assert (row["value"], row["origin"]) == (123, str(home / "config.toml"))
+    assert lamella("config", "check", home=home).code == 0
+    with (home / "config.toml").open("a") as file:
+        file.write('[agnet]\nname = "x"\n')
+    checked = lamella("config", "check", "--json", home=home)
+    assert checked.code == 2
+    assert checked.json["problems"][0]["message"] == "unknown key (did you mean agent?)"
+    assert lamella("sessions", "list", home=home).code == 0  # a run only warns
+    refused = lamella("config", "set", "compaction.reserve_tokens", "many", home=home)
+    assert refused.code == 2
+    assert "expected a whole number" in refused.err
+
+
+def test_init_never_overwrites(home: Path, tmp_path: Path) -> None:
+    target = tmp_path / "new"
+    target.mkdir()
+    (target / "SOUL.md").write_text("mine")
+    made = lamella("init", target, "--json", home=home, check=True).json
+    assert made["kept"] == ["SOUL.md"]
+    assert "AGENTS.md" in made["made"]
+    assert (target / "SOUL.md").read_text() == "mine"
+
+
+# --- memory ----------------------------------------------------------------------------------------------
+
+
+def test_index_says_what_happened(home: Path, tmp_path: Path) -> None:
+    missing = lamella("memory", "index", "--workspace", tmp_path / "none", home=home)
+    assert missing.code == 2
+    assert str(tmp_path / "none") in missing.err
+    empty = Path(shutil.copytree(CASES / "K137/empty", tmp_path / "empty"))
+    nothing = lamella("memory", "index", "--workspace", empty, home=home, check=True)
+    assert "nothing to index" in nothing.out
+    assert str(empty) in nothing.out
+    assert not (empty / "memory").exists()
+    three = Path(shutil.copytree(CASES / "K137/three", tmp_path / "three"))
+    (three / "memory/bad.md").unlink()
+    (three / "memory/bad.md").mkdir()
+    partial = lamella("memory", "index", "--workspace", three, "--agent", "other", home=home)
+    assert partial.code == 1
+    assert "2 indexed" in partial.out
+    assert "bad.md" in partial.err
+    again = lamella("memory", "index", "--workspace", three, "--agent", "other", "--json", home=home).json
+    assert (again["added"], again["updated"], again["unchanged"]) == (0, 0, 2)
+
+
+def test_memory_add_get_search(home: Path, workspace: Path) -> None:
+    at = ("--workspace", workspace)
+    added = lamella("memory", "add", "The spare fuse box key is with Amira.", "--json", *at, home=home, check=True).json
+    got = lamella("memory", "get", added["path"], "--json", *at, home=home, check=True).json
+    assert "spare fuse box key" in got["text"]
+    found = lamella("memory", "search", "spare fuse box", "--json", *at, home=home, check=True).json
+    assert found["results"][0]["path"] == added["path"]
+    batch = lamella("memory", "search", "--batch", *at, home=home, stdin="boiler\n榛子\n", check=True)
+    rows = [json.loads(line) for line in batch.out.splitlines()]
+    assert [r["query"] for r in rows] == ["boiler", "榛子"]
+    assert all(r["results"] for r in rows)
+    assert lamella("memory", "get", "memory/none.md", *at, home=home).code == 4
+    outside = lamella("memory", "get", "../secret.md", *at, home=home)
+    assert outside.code == 1
+    assert outside.out == ""
+
+
+def test_without_a_memory_plugin_a_turn_works_and_says_so(home: Path, workspace: Path) -> None:
+    asked = lamella("ask", "hello", *OFFLINE, "--workspace", workspace, home=home, LAMELLA_PLUGINS="")
+    assert asked.code == 0
+    assert "pip install lamella-memory-core" in asked.err
+    searched = lamella("memory", "search", "x", "--workspace", workspace, home=home, LAMELLA_PLUGINS="")
+    assert searched.code == 3
+
+
+# --- manners ---------------------------------------------------------------------------------------------
+
+
+def test_help_and_version_import_nothing_heavy(home: Path) -> None:
+    code = (
+        "import sys\nfrom lamella.cli.main import main\n"
+        "for a in (['--help'], ['--version']):\n    main(a)\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("[]")
+    assert "Commands:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command", ["ask", "chat", "config show", "context", "init", "memory search", "plugins list", "sessions context"]
+)
+def test_every_command_has_help(command: str, home: Path) -> None:
+    shown = lamella(*command.split(), "--help", home=home, check=True)
+    assert "Usage: lamella" in shown.out
+
+
+def test_noise_of_plugins_stays_off_stdout(home: Path, tmp_path: Path) -> None:
+    package = tmp_path / "site"
+    (package / "noisy-1.0.dist-info").mkdir(parents=True)
+    (package / "noisy-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: noisy\nVersion: 1.0\n")
+    (package / "noisy-1.0.dist-info/entry_points.txt").write_text("[lamella.plugins]\nnoisy = noisy_plugin\n")
+    shutil.copy(CASES / "K134/noisy_plugin.py", package / "noisy_plugin.py")
+    at = ("--workspace", CASES / "K134/ws")
+    path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+    plain = {"PYTHONPATH": path, "LC_ALL": "C", "PYTHONUTF8": "0"}
+    for command in (["memory", "index"], ["memory", "search", "花房"], ["memory", "status"], ["plugins", "list"]):
+        ran = lamella(*command, "--json", *at, home=home, check=True, **plain)
+        json.loads(ran.out)
+    listed = lamella("plugins", "list", "--json", home=home, check=True, **plain)
+    assert "noisy" in [p["name"] for p in listed.json["plugins"]]
+    assert "hello from import" in listed.err
+
+
+def test_a_reader_that_goes_away_is_no_error(home: Path, workspace: Path) -> None:
+    code = f"{sys.executable} -m lamella memory search boiler --workspace {workspace} | head -c 1"
+    done = subprocess.run(
+        ["bash", "-c", code], capture_output=True, text=True, env={**os.environ, "LAMELLA_HOME": str(home)}
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["ask", "hi", "--model", "nonsense/x"], 2),
+        (["ask", "  "], 2),
+        (["ask", "hi", "--key", "not a key"], 2),
+        (["ask", "hi", "--key", "agent:other:main"], 2),
+        (["ask", "hi", "--agent", "No Good"], 2),
+        (["ask", "hi", "--image", "nothing.txt"], 2),
+        (["sessions", "show", "agent:main:none"], 4),
+        (["sessions", "show", "nothing.jsonl"], 4),
+        (["status", "agent:main:none"], 4),
+        (["memory", "search"], 2),
+        (["memory", "search", "-x"], 2),
+        (["config", "show", "--config", "/nonexistent/c.toml"], 2),
+        (["nonsense"], 2),
+    ],
+)
+def test_mistakes_are_said_in_a_line(arguments: list[str], code: int, home: Path, workspace: Path) -> None:
+    extra = ["--workspace", str(workspace)] if arguments[0] in ("ask", "memory") else []
+    ran = lamella(*arguments, *extra, home=home)
+    assert ran.code == code, ran.err
+    assert ran.err.strip()
+    assert ran.out == ""
+
+
+def test_a_query_with_a_dash_works_behind_two_dashes(home: Path, workspace: Path) -> None:
+    ran = lamella("memory", "search", "--workspace", workspace, "--json", "--", "-boiler", home=home, check=True)
+    assert ran.json["results"]
+
+
+def test_a_failing_model_has_its_exit_code(home: Path, workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"error": "invalid api key"})
+    ran = lamella("ask", "hi", "--model", model, "--workspace", workspace, home=home)
+    assert ran.code == 6
+    assert "invalid api key" in ran.err
+
+
+def test_a_time_limit_interrupts(home: Path, workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "late", "delayMs": 20_000})
+    ran = lamella("ask", "hi", "--model", model, "--timeout", "0.3", "--workspace", workspace, home=home)
+    assert ran.code == 130
