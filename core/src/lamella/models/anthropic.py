@@ -57,7 +57,7 @@ class AnthropicMessages:
             base_url=endpoint.base_url or None,
             timeout=endpoint.timeout,
             max_retries=0,
-            default_headers=dict(endpoint.headers),
+            default_headers=_headers(endpoint),
             http_client=http,
         )
         return AnthropicModel(endpoint.model, provider=AnthropicProvider(anthropic_client=client))
@@ -78,6 +78,12 @@ class AnthropicMessages:
         if request.thinking != "off" and not adaptive:
             _bound_thinking(settings, ANTHROPIC_THINKING_BUDGET_MAP[request.thinking], limit)
         return settings
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    """Clients send the key as a bearer token by now; servers that copy the format know the older header."""
+    key = {"X-Api-Key": endpoint.api_key} if endpoint.base_url and endpoint.api_key else {}
+    return {**key, **endpoint.headers}
 
 
 def _bound_thinking(settings: AnthropicModelSettings, budget: int, limit: int) -> None:

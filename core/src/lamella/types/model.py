@@ -149,7 +149,7 @@ class ModelProvider:
 
     `extra` is the distribution to install when its client is missing; `key_env` the environment
     variables that hold a key (any of them makes the provider a candidate); `default_model` is
-    used when only the provider is known.
+    used when only the provider is known; `has_key` tells that the configuration holds a key.
     """
 
     name: str
@@ -158,3 +158,4 @@ class ModelProvider:
     key_env: tuple[str, ...] = ()
     extra: str = ""
     available: bool = True
+    has_key: bool = False

@@ -11,7 +11,7 @@ from attrs import Attribute, Factory, evolve, field, frozen
 from lamella.types.model import ModelInfo
 
 # The wire formats that lamella speaks. An empty `api` means the provider's own.
-APIS = ("openai-chat", "openai-responses", "anthropic", "gemini")
+APIS = ("openai-chat", "anthropic", "gemini")
 
 
 def _positive(_instance: Any, _attribute: Attribute[Any], value: float | None) -> None:
