@@ -262,12 +262,17 @@ class Runtime:
     def model(self) -> Model:
         if not isinstance(self.options.model, str):
             return self.options.model
-        return make_model(self.model_choice, self.providers, self.settings.models.providers, self.environ)
+        return self._make(self.model_choice)
 
     def open_model(self, reference: str) -> Model:
         """A model by `provider/model`."""
-        choice = choose_model(reference, "", "", self.environ, self.providers)
-        return make_model(choice, self.providers, self.settings.models.providers, self.environ)
+        return self._make(choose_model(reference, "", "", self.environ, self.providers))
+
+    def _make(self, choice: ModelChoice) -> Model:
+        models = self.settings.models
+        return make_model(
+            choice, self.providers, models.providers, self.environ, overflow_patterns=models.overflow_patterns
+        )
 
     @cached_property
     def estimate(self) -> Callable[[Message], int]:
