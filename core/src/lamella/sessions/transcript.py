@@ -449,8 +449,4 @@ class SessionFile:
 
 
 def _says_something(entry: Entry) -> bool:
-    return isinstance(entry.message, (UserMessage, AssistantMessage)) or entry.type in (
-        "custom_message",
-        "compaction",
-        "branch_summary",
-    )
+    return isinstance(entry.message, (UserMessage, AssistantMessage))
