@@ -38,7 +38,7 @@ Scripted = Behaviour | Callable[[Recorded], Behaviour]
 
 
 class ProviderServer:
-    """The server. `disconnected` is set when a client goes away while a reply is held back."""
+    """The server. `disconnected` is set when a client goes away before its reply is whole."""
 
     def __init__(self) -> None:
         self.requests: list[Recorded] = []
@@ -142,6 +142,7 @@ def _handler(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
                     self._chunk(event)
                 self.wfile.write(b"0\r\n\r\n")
             except (BrokenPipeError, ConnectionResetError):
+                server.disconnected.set()
                 self.close_connection = True
 
         def _chunk(self, event: str) -> None:

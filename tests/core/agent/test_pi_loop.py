@@ -196,9 +196,7 @@ async def test_events(case: dict[str, Any]) -> None:
     expected = [wanted(ev) for ev in recorded["events"] if (ev.get("message") or {}).get("role") != "system"]
     assert [got(ev) for ev in events] == expected
     calls = [[m for m in c["messages"] if m["role"] != "system"] for c in recorded["llmCalls"]]
-    assert [[own(shown(m)) for m in r.messages] for r in model.requests] == [
-        [own(m["text"]) for m in c] for c in calls
-    ]
+    assert [[own(shown(m)) for m in r.messages] for r in model.requests] == [[own(m["text"]) for m in c] for c in calls]
 
 
 def to_step(step: dict[str, Any]) -> dict[str, Any]:
@@ -227,9 +225,7 @@ async def test_an_abort_during_tools_stops_the_run_and_leaves_a_result_for_each_
     async def build(messages: Sequence[Message], _call: int) -> ModelRequest:
         return ModelRequest(convert_to_model_messages(messages))
 
-    setup = LoopSetup(
-        model, {"slow": tool}, build, Policy({}), lambda c: ToolContext(c, Path(), "k"), aborted=aborted
-    )
+    setup = LoopSetup(model, {"slow": tool}, build, Policy({}), lambda c: ToolContext(c, Path(), "k"), aborted=aborted)
     setup = attrs.evolve(setup, aborted=aborted)
     result = await run_loop([UserMessage("go")], [], setup, lambda _event: None)
     results = [m for m in result.messages if isinstance(m, ToolResultMessage)]

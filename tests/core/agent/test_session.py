@@ -421,7 +421,8 @@ async def test_hooks_shape_the_request_without_touching_the_transcript(tmp_path:
     async with open_agent(tmp_path, model, plugins=[Shape()]) as runtime:
         await runtime.ask("q1")
         await runtime.ask("q2")
-        users = [r["message"]["content"][0]["text"] for r in rows(runtime) if r.get("message", {}).get("role") == "user"]
+        stored = [r["message"] for r in rows(runtime) if r["type"] == "message"]
+    users = [m["content"][0]["text"] for m in stored if m["role"] == "user"]
     assert users == ["q1!", "q2!"]
     assert said(model.requests[1].messages) == ["user:CONTEXT\n\nq2!"]
     assert model.requests[1].system_prompt.endswith("APPENDED")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def check_legal(messages: Sequence[ModelMessage], rules: ProviderProfile) -> Non
         assert all(len(i) == rules.exact_id for i in ids)
     if rules.merge_turns:
         roles = [m.role for m in messages]
-        assert not any(a == b == "user" for a, b in zip(roles, roles[1:], strict=False))
+        assert not any(a == b == "user" for a, b in pairwise(roles))
     if rules.first_user and messages:
         assert messages[0].role == "user"
 

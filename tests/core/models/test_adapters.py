@@ -353,6 +353,14 @@ async def test_failures_come_as_the_last_event(
 
 
 @pytest.mark.parametrize("wire", WIRES)
+async def test_a_web_page_for_an_error_is_cut_short(server: ProviderServer, wire: str) -> None:
+    server.script([Failure(502, body="<html>Bad Gateway</html>" * 10_000)])
+    error = (await run(make(server, wire), "Hi")).error
+    assert isinstance(error, ModelTransient)
+    assert len(str(error)) < 3_000
+
+
+@pytest.mark.parametrize("wire", WIRES)
 async def test_rate_limits_say_when_to_come_back(server: ProviderServer, wire: str) -> None:
     server.script([Failure(429, "slow down", "rate_limit_error", {"retry-after": "7"})])
     error = (await run(make(server, wire), "Hi")).error

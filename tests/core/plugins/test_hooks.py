@@ -103,7 +103,8 @@ def test_deny_allow_exact_list_and_slots() -> None:
     class Other:
         slot = "memory"
 
-    sources = [EntryPoint("memory-core", Memory), EntryPoint("a", Plain), EntryPoint("b", Plain), EntryPoint("c", Other)]
+    plain = [EntryPoint("a", Plain), EntryPoint("b", Plain)]
+    sources = [EntryPoint("memory-core", Memory), *plain, EntryPoint("c", Other)]
     catalog = load(sources, deny=("b",))
     assert states(catalog) == {"memory-core": "on", "a": "on", "b": "off", "c": "off"}
     assert next(r.reason for r in catalog.records if r.name == "c") == "slot memory is given to 'memory-core'"

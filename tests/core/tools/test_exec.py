@@ -24,7 +24,7 @@ def alive(pid: int) -> bool:
 
 
 async def until(condition):
-    while not condition():  # noqa: ASYNC110 - processes send no events
+    while not condition():
         await asyncio.sleep(0.01)
 
 

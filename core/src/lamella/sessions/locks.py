@@ -194,8 +194,12 @@ class PathLock:
             except FileExistsError:
                 self._wait_or_remove(deadline)
                 continue
-            with os.fdopen(fd, "wb") as file:
-                file.write(json.dumps(payload).encode())
+            try:
+                with os.fdopen(fd, "wb") as file:
+                    file.write(json.dumps(payload).encode())
+            except OSError:
+                self._file.unlink(missing_ok=True)
+                raise
             return
 
     def _wait_or_remove(self, deadline: float) -> None:
