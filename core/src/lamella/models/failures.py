@@ -13,6 +13,9 @@ from pydantic_ai import exceptions as pai
 from lamella.errors import ModelError, ModelRejected, ModelTransient
 from lamella.models.classify import classify_error
 
+# Gateways answer with whole web pages; a transcript needs only the beginning.
+_LONGEST = 2_000
+
 
 def to_model_error(error: Exception, *, provider: str, patterns: Sequence[str] = ()) -> ModelError:
     """The error that the caller sees; the original stays reachable as its cause."""
@@ -47,7 +50,7 @@ def error_text(error: pai.ModelAPIError) -> str:
     """The server's own sentence where there is one, else the status."""
     found = _message(error.body)
     if found:
-        return found
+        return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
     if isinstance(error, pai.ModelHTTPError):
         return f"{error.status_code} status code (no body)"
     return error.message
