@@ -17,7 +17,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import frozen
 from provider_wires import Behaviour, Call, Failure, Reply, Tokens, Wire, wire_for
@@ -34,7 +34,7 @@ class Recorded:
     body: Any
 
 
-Scripted = Behaviour | Callable[[Recorded], Behaviour]
+Scripted: TypeAlias = Behaviour | Callable[[Recorded], Behaviour]
 
 
 class ProviderServer:

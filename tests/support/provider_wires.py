@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import Factory, frozen
 
@@ -69,7 +69,7 @@ class Failure:
     body: Any = None
 
 
-Behaviour = Reply | Failure
+Behaviour: TypeAlias = Reply | Failure
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
@@ -241,7 +241,7 @@ class Gemini:
         yield _data({"candidates": [candidate], "usageMetadata": usage})
 
 
-Wire = type[OpenAIChat] | type[Anthropic] | type[Gemini]
+Wire: TypeAlias = type[OpenAIChat] | type[Anthropic] | type[Gemini]
 
 
 def wire_for(path: str) -> Wire | None:
