@@ -164,7 +164,7 @@ class Anthropic:
             "cache_read_input_tokens": t.cache_read,
             "cache_creation_input_tokens": t.cache_write,
         }
-        message = {
+        message: dict[str, Any] = {
             "id": "msg_1",
             "type": "message",
             "role": "assistant",
