@@ -14,7 +14,8 @@ from lamella.memory.journal import read_journal
 from lamella.plugins.catalog import load_plugins
 from lamella.types.hooks import MemoryContext, RegistrationContext
 from lamella.types.memory import MemoryBackend, MemoryService, Provenance, SearchQuery
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 from lamella_memory_core import Config, MemoryCore
 from lamella_memory_core.service import Memory
 

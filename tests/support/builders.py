@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lamella.types.messages import AssistantMessage, TextBlock, ToolCall, ToolResultMessage, Usage, UserMessage
+from lamella.types.messages import (
+    AssistantMessage,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 

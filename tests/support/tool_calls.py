@@ -10,7 +10,8 @@ from typing import Any
 
 from lamella.tools.validation import validate_arguments
 from lamella.types.messages import text_of
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 
 
 def context_in(workspace: Path, **fields: Any) -> ToolContext:

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from lamella.agent.turn import TurnResult
     from lamella.errors import LamellaError
     from lamella.plugins.hookspecs import hookimpl
-    from lamella.runtime import Runtime, Session
-    from lamella.types.tools import Tool, ToolContext, ToolResult
+    from lamella.runtime import Runtime
+    from lamella.session import Session
+    from lamella.types.results import ToolResult
+    from lamella.types.tools import Tool, ToolContext
 
 _EXPORTS = {
     "LamellaError": "lamella.errors",
     "Runtime": "lamella.runtime",
-    "Session": "lamella.runtime",
+    "Session": "lamella.session",
     "Tool": "lamella.types.tools",
     "ToolContext": "lamella.types.tools",
-    "ToolResult": "lamella.types.tools",
+    "ToolResult": "lamella.types.results",
     "TurnResult": "lamella.agent.turn",
     "hookimpl": "lamella.plugins.hookspecs",
 }

@@ -20,6 +20,7 @@ from lamella.errors import ToolError
 from lamella.models.scripted import ScriptedModel
 from lamella.text.conversation import convert_to_model_messages
 from lamella.types import events as e
+from lamella.types.message_json import parse_content, parse_message
 from lamella.types.messages import (
     AssistantMessage,
     JsonObject,
@@ -30,11 +31,10 @@ from lamella.types.messages import (
     ToolResultMessage,
     UserMessage,
     blocks_of,
-    parse_content,
-    parse_message,
 )
 from lamella.types.model import ModelRequest
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 
 # The caller of the loop refuses these in Pi; in lamella only a session continues a run, and it
 # never does so from a reply (see AgentSession._history).

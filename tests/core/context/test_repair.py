@@ -17,6 +17,7 @@ from lamella.context.profiles import PROFILES, ProviderProfile, profile
 from lamella.context.repair import NO_RESULT, repair
 from lamella.errors import UsageError
 from lamella.text.conversation import convert_to_model_messages
+from lamella.types.message_json import parse_message
 from lamella.types.messages import (
     AssistantMessage,
     Message,
@@ -27,7 +28,6 @@ from lamella.types.messages import (
     ToolResultMessage,
     UserMessage,
     blocks_of,
-    parse_message,
     text_of,
 )
 

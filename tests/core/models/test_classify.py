@@ -26,7 +26,8 @@ from lamella.models.classify import (
     is_retryable_text,
     usage_overflows,
 )
-from lamella.types.messages import AssistantMessage, parse_usage
+from lamella.types.message_json import parse_usage
+from lamella.types.messages import AssistantMessage
 
 DATA = Path(__file__).parents[2] / "data" / "models"
 

@@ -10,7 +10,13 @@ from lamella.models.offline import OfflineModel
 from lamella.models.offline_phrases import asked_to_remember, phrases
 from lamella.models.offline_recall import answer, parse_passages
 from lamella.text.conversation import serialize_conversation
-from lamella.types.messages import AssistantMessage, TextBlock, ToolCall, ToolResultMessage, UserMessage
+from lamella.types.messages import (
+    AssistantMessage,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from lamella.types.model import Done, Model, ModelRequest, ToolSpec
 
 

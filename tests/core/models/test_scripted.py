@@ -8,7 +8,14 @@ import pytest
 
 from lamella.errors import ContextOverflow, ModelAborted, ModelRateLimited, ModelRejected, UsageError
 from lamella.models.scripted import ScriptedModel, Step
-from lamella.types.messages import AssistantMessage, TextBlock, ThinkingBlock, ToolCall, Usage, UserMessage
+from lamella.types.messages import (
+    AssistantMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
 from lamella.types.model import Delta, Done, Model, ModelRequest
 
 STREAMS = json.loads((Path(__file__).parents[2] / "data" / "models" / "pi_streams.json").read_text(encoding="utf-8"))

@@ -17,7 +17,8 @@ from lamella.errors import EntryNotFound
 from lamella.sessions.transcript import SessionFile
 from lamella.sessions.tree import Node, build_tree
 from lamella.types.entries import POSITION_TYPE
-from lamella.types.messages import CustomMessage, Message, parse_content, parse_message, text_of
+from lamella.types.message_json import parse_content, parse_message
+from lamella.types.messages import CustomMessage, Message, text_of
 
 CASES = [s for s in scenarios("ops") if "openError" not in newest(s) and s["mode"] != "memory"]
 

@@ -17,7 +17,8 @@ from lamella.sessions.lines import well_formed
 from lamella.sessions.transcript import SessionFile
 from lamella.sessions.tree import path_to
 from lamella.text.estimate import estimate_pi
-from lamella.types.messages import Message, dump_message
+from lamella.types.message_json import dump_message
+from lamella.types.messages import Message
 
 # The header is lost: Pi takes the file for empty (and 0.58.0 overwrites it); lamella reads on.
 NO_HEADER = "o29_no_header"

@@ -14,13 +14,12 @@ from lamella.text.conversation import (
     file_tags,
     serialize_conversation,
 )
+from lamella.types.message_json import dump_message, parse_message
 from lamella.types.messages import (
     AssistantMessage,
     TextBlock,
     ToolCall,
     ToolResultMessage,
-    dump_message,
-    parse_message,
 )
 
 

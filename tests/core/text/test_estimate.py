@@ -16,6 +16,7 @@ from lamella.text.estimate import (
     should_compact,
 )
 from lamella.text.javascript import cut_utf16, js_json, js_number, utf16_length, utf16_sorted
+from lamella.types.message_json import parse_message, parse_usage
 from lamella.types.messages import (
     AssistantMessage,
     ImageBlock,
@@ -25,8 +26,6 @@ from lamella.types.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
-    parse_message,
-    parse_usage,
 )
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lamella.types.messages import AssistantMessage, Message, Usage, text_of
+from lamella.types.messages import (
+    AssistantMessage,
+    Message,
+    Usage,
+    text_of,
+)
 
 
 def reply_text(reply: AssistantMessage | None) -> str:

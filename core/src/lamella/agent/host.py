@@ -12,7 +12,14 @@ from lamella.sessions.transcript import SessionFile
 from lamella.types.events import Notice
 from lamella.types.host import SilentTurn, TurnInfo
 from lamella.types.memory import MemoryWrite, Provenance
-from lamella.types.messages import AssistantMessage, JsonObject, Message, ModelMessage, Usage, UserMessage
+from lamella.types.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    ModelMessage,
+    Usage,
+    UserMessage,
+)
 from lamella.types.model import Done, Model, ModelRequest, ThinkingLevel, ToolSpec
 
 

@@ -17,7 +17,12 @@ from attrs import field, frozen
 from lamella.agent.toolcalls import ToolPolicy, run_tool_calls
 from lamella.errors import ModelAborted, ModelError, ModelTransient
 from lamella.types import events as e
-from lamella.types.messages import AssistantMessage, Message, TextBlock, ToolResultMessage
+from lamella.types.messages import (
+    AssistantMessage,
+    Message,
+    TextBlock,
+    ToolResultMessage,
+)
 from lamella.types.model import Delta, Done, Model, ModelRequest, StreamEvent
 from lamella.types.tools import Tool, ToolContext
 

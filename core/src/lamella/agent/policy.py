@@ -9,7 +9,8 @@ from lamella.plugins.hooks import Hooks
 from lamella.types import hooks as h
 from lamella.types.host import Host
 from lamella.types.messages import JsonObject, ToolCall, ToolResultMessage
-from lamella.types.tools import Tool, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool
 
 DECLINED = "The user declined this tool call."
 

@@ -15,8 +15,15 @@ from lamella.errors import LamellaError, ToolError
 from lamella.plugins.threads import start_in_thread
 from lamella.tools.validation import validate_arguments
 from lamella.types import events as e
-from lamella.types.messages import AssistantMessage, JsonObject, TextBlock, ToolCall, ToolResultMessage
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.messages import (
+    AssistantMessage,
+    JsonObject,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+)
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 
 Emit: TypeAlias = Callable[[e.AgentEvent], None]
 
@@ -104,6 +111,10 @@ async def _prepare(call: ToolCall, tools: Mapping[str, Tool], policy: ToolPolicy
     tool = tools.get(call.name)
     if tool is None:
         return _Prepared(call, call.arguments, answer=_error(f"Tool {call.name} not found"))
+    broken = call.extra.get("argumentsError")
+    if broken is not None:  # what came was no JSON object: running the tool without would be a guess
+        received = call.extra.get("argumentsText", "")
+        return _Prepared(call, call.arguments, tool, _error(f"{broken}\n\nReceived arguments:\n{received}"))
     try:
         arguments: JsonObject = validate_arguments(tool, call.arguments)
     except ToolError as error:

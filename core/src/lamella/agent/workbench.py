@@ -25,7 +25,12 @@ from lamella.sessions.transcript import SessionFile
 from lamella.types import events as e
 from lamella.types import hooks as h
 from lamella.types.host import SilentTurn, Trigger, TurnInfo
-from lamella.types.messages import AssistantMessage, Message, UserMessage, text_of
+from lamella.types.messages import (
+    AssistantMessage,
+    Message,
+    UserMessage,
+    text_of,
+)
 from lamella.types.model import Model, ModelRequest, ThinkingLevel
 from lamella.types.tools import Tool, ToolContext
 

@@ -14,7 +14,7 @@ from lamella.cli.exit_codes import INTERRUPTED
 from lamella.cli.render import Renderer
 from lamella.cli.turns import interruptible, load_images
 from lamella.errors import UsageError
-from lamella.types.messages import dump_usage
+from lamella.types.message_json import dump_usage
 
 if TYPE_CHECKING:
     from lamella.agent.turn import TurnResult

@@ -19,7 +19,8 @@ from lamella.errors import LamellaError, ModelError
 from lamella.types.tools import Tool
 
 if TYPE_CHECKING:
-    from lamella.runtime import Runtime, Session
+    from lamella.runtime import Runtime
+    from lamella.session import Session
 
 
 @click.command()

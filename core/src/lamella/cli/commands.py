@@ -12,7 +12,8 @@ from lamella.errors import LamellaError
 from lamella.sessions.status import session_status
 
 if TYPE_CHECKING:
-    from lamella.runtime import Runtime, Session
+    from lamella.runtime import Runtime
+    from lamella.session import Session
 
 BUILT_IN = {
     "help": "this list",

@@ -37,7 +37,7 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     from lamella.agent.request import legal_history, tool_tokens
     from lamella.config.budget import budget
     from lamella.text.estimate import estimate_text
-    from lamella.types.messages import dump_message
+    from lamella.types.message_json import dump_message
 
     model = runtime.model
     window = runtime.environment.window(model)

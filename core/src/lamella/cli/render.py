@@ -12,7 +12,7 @@ from lamella.cli.common import Out
 from lamella.text.width import clip
 from lamella.types import events as e
 from lamella.types.messages import AssistantMessage, text_of
-from lamella.types.tools import ToolResult
+from lamella.types.results import ToolResult
 
 
 class Renderer:

@@ -75,7 +75,7 @@ def show(common: CommonOptions, session: str, raw: bool, everything: bool, as_js
     """Show a session's conversation, as the model would see it."""
     from lamella.cli.transcripts import conversation_text
     from lamella.sessions.context import entry_messages
-    from lamella.types.messages import dump_message
+    from lamella.types.message_json import dump_message
 
     file = open_transcript(common, session)
     for damage in file.damage:
@@ -162,7 +162,7 @@ def show_context(file: Path, leaf: str | None, estimator: str, verify: bool, as_
     from lamella.sessions.context import build_context
     from lamella.sessions.transcript import SessionFile
     from lamella.text.estimate import estimate_pi, estimate_tokens
-    from lamella.types.messages import dump_message
+    from lamella.types.message_json import dump_message
 
     set_up_logging(False)
     found = SessionFile.open(file, whole=verify or leaf is not None)

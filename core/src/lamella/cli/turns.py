@@ -15,7 +15,7 @@ from lamella.errors import UsageError
 from lamella.types.messages import ImageBlock
 
 if TYPE_CHECKING:
-    from lamella.runtime import Session
+    from lamella.session import Session
 
 MAX_IMAGE_BYTES = 4_500_000
 

@@ -12,7 +12,14 @@ from typing import Any
 
 from pydantic_ai import messages as pai
 
-from lamella.types.messages import NO_FIELDS, Block, JsonObject, TextBlock, ThinkingBlock, ToolCall
+from lamella.types.messages import (
+    NO_FIELDS,
+    Block,
+    JsonObject,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+)
 
 
 class BlockMapping:

@@ -16,7 +16,12 @@ from pydantic_ai.usage import RequestUsage
 from lamella.errors import ModelError, ModelRejected, ModelTransient
 from lamella.models.blocks import BlockMapping, complete
 from lamella.models.endpoint import price
-from lamella.types.messages import AssistantMessage, Block, StopReason, ToolCall
+from lamella.types.messages import (
+    AssistantMessage,
+    Block,
+    StopReason,
+    ToolCall,
+)
 from lamella.types.model import Delta, DeltaType, ModelInfo
 
 _Kind = Literal["text", "thinking", "toolcall"]

@@ -25,6 +25,7 @@ from attrs import frozen
 
 from lamella.errors import ModelAborted, ModelError, ModelRejected, UsageError
 from lamella.models.whole import stream_whole
+from lamella.types.message_json import parse_block, parse_usage
 from lamella.types.messages import (
     AssistantMessage,
     Block,
@@ -33,8 +34,6 @@ from lamella.types.messages import (
     ThinkingBlock,
     ToolCall,
     Usage,
-    parse_block,
-    parse_usage,
 )
 from lamella.types.model import Done, ModelRequest, StreamEvent
 

@@ -8,7 +8,13 @@ from attrs import evolve
 
 from lamella.errors import ModelAborted, ModelError
 from lamella.text.javascript import js_json
-from lamella.types.messages import AssistantMessage, Block, TextBlock, ThinkingBlock, ToolCall
+from lamella.types.messages import (
+    AssistantMessage,
+    Block,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+)
 from lamella.types.model import Delta, DeltaType, Done, StreamEvent
 
 _Steps = tuple[DeltaType, DeltaType, DeltaType]

@@ -15,6 +15,7 @@ from attrs import define, evolve, field, frozen
 
 from lamella.sessions.lines import Lines
 from lamella.types.entries import Compaction, Entry, custom_content
+from lamella.types.message_json import parse_content
 from lamella.types.messages import (
     AssistantMessage,
     BranchSummaryMessage,
@@ -23,7 +24,6 @@ from lamella.types.messages import (
     Message,
     ToolResultMessage,
     UserMessage,
-    parse_content,
 )
 
 

@@ -17,13 +17,12 @@ from lamella.sessions.tree import find_leaf, labels_of, name_of, path_to
 from lamella.sessions.writer import Appender, new_entry_id, rewrite
 from lamella.text.days import utc_iso
 from lamella.types.entries import POSITION_TYPE, Damage, Entry, Header
+from lamella.types.message_json import dump_content, dump_message
 from lamella.types.messages import (
     AssistantMessage,
     CustomMessage,
     Message,
     UserMessage,
-    dump_content,
-    dump_message,
 )
 
 

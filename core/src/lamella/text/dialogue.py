@@ -10,7 +10,13 @@ from attrs import frozen
 
 from lamella.text.conversation import convert_to_model_messages, describe_call
 from lamella.text.cues import FAILURE
-from lamella.types.messages import AssistantMessage, Message, TextBlock, ToolResultMessage, text_of
+from lamella.types.messages import (
+    AssistantMessage,
+    Message,
+    TextBlock,
+    ToolResultMessage,
+    text_of,
+)
 
 
 @frozen(slots=True)

@@ -11,7 +11,8 @@ from lamella.tools.files import FileChanger, encode
 from lamella.tools.replace import Edit, apply_edits, plain_lines
 from lamella.tools.schemas import parameters, string
 from lamella.tools.workspace import read_file
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 
 _BOM = "\ufeff"
 

@@ -14,7 +14,8 @@ from lamella.text.files import write_atomic
 from lamella.tools.schemas import parameters, string
 from lamella.tools.workspace import Workspace
 from lamella.types.memory import MemoryWrite, Provenance
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 
 
 class MemoryFileWriter(Protocol):

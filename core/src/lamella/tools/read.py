@@ -20,7 +20,8 @@ from lamella.text.truncate import (
 from lamella.tools.schemas import integer, parameters, string
 from lamella.tools.workspace import Workspace, read_file
 from lamella.types.messages import ImageBlock, TextBlock
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 
 MAX_IMAGE_BYTES = int(4.5 * 1024 * 1024)  # encoded; the strictest provider takes 5 MB
 MAX_TEXT_FILE_BYTES = 64 * 1024 * 1024

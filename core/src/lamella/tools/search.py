@@ -18,7 +18,8 @@ from lamella.tools.read import is_binary, listing
 from lamella.tools.schemas import boolean, integer, parameters, string
 from lamella.tools.walk import Found, walk
 from lamella.tools.workspace import Workspace, read_file
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 
 MAX_MATCHES = 100
 MAX_FOUND = 1000

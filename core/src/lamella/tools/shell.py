@@ -24,7 +24,8 @@ from lamella.text.truncate import MAX_BYTES, Truncation, format_size, truncate_t
 from lamella.tools.read import facts
 from lamella.tools.schemas import parameters, string
 from lamella.tools.workspace import Workspace
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 
 MAX_OUTPUT_FILE_BYTES = 256 * 1024 * 1024
 _POLL_SECONDS = 0.05

@@ -11,7 +11,8 @@ from typing import Any
 
 from attrs import field, frozen
 
-from lamella.types.messages import Block, JsonObject, Message, parse_content, parse_message
+from lamella.types.message_json import parse_content, parse_message
+from lamella.types.messages import Block, JsonObject, Message
 
 # Entries of these types hold what was said; all others are bookkeeping and never decide which
 # branch a session continues on.

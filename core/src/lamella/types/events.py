@@ -20,7 +20,7 @@ from attrs import frozen
 
 from lamella.types.messages import JsonObject, Message, ToolResultMessage
 from lamella.types.model import Delta
-from lamella.types.tools import ToolResult
+from lamella.types.results import ToolResult
 
 
 @frozen(slots=True)

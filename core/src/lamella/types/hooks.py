@@ -12,7 +12,12 @@ from lamella.types.entries import Entry
 from lamella.types.events import CompactionCause
 from lamella.types.host import Trigger
 from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
-from lamella.types.messages import Block, JsonObject, Message, ToolResultMessage
+from lamella.types.messages import (
+    Block,
+    JsonObject,
+    Message,
+    ToolResultMessage,
+)
 
 SessionReason: TypeAlias = Literal["new", "reset", "idle", "daily", "resume", "shutdown"]
 

@@ -10,7 +10,12 @@ from attrs import frozen
 
 from lamella.types.events import Notice
 from lamella.types.memory import MemoryWrite
-from lamella.types.messages import AssistantMessage, JsonObject, Message, ModelMessage
+from lamella.types.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    ModelMessage,
+)
 from lamella.types.model import ThinkingLevel, ToolSpec
 
 Trigger: TypeAlias = Literal["user", "heartbeat", "cron", "memory"]

@@ -5,31 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
-from lamella.types.messages import Block, JsonObject, TextBlock
+from lamella.types.host import Host
+from lamella.types.messages import JsonObject
 from lamella.types.model import ToolSpec
-
-if TYPE_CHECKING:
-    from lamella.types.host import Host
-
-ToolContent: TypeAlias = str | tuple[Block, ...]
-
-
-@frozen(slots=True)
-class ToolResult:
-    """What a tool gives back. `content` goes to the model, `details` only to programs."""
-
-    content: ToolContent
-    details: Any = None
-    is_error: bool = False
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        return (TextBlock(self.content),) if isinstance(self.content, str) else self.content
-
+from lamella.types.results import ToolResult
 
 UpdateCallback: TypeAlias = Callable[[ToolResult], None]
 

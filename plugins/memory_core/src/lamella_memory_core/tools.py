@@ -7,7 +7,8 @@ from typing import Any
 
 from lamella.errors import LamellaError, ToolError
 from lamella.types.memory import MemoryResults, MemoryService, MemoryText, Provenance, SearchQuery
-from lamella.types.tools import Tool, ToolContext, ToolResult
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool, ToolContext
 from lamella_memory_core.config import Config
 
 _SEARCH = (
