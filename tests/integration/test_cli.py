@@ -329,3 +329,51 @@ def test_a_time_limit_interrupts(home: Path, workspace: Path, tmp_path: Path) ->
     model = script(tmp_path, {"text": "late", "delayMs": 20_000})
     ran = lamella("ask", "hi", "--model", model, "--timeout", "0.3", "--workspace", workspace, home=home)
     assert ran.code == 130
+
+
+# --- the next request, for other programs ------------------------------------------------------------------
+
+
+def test_context_build_tells_what_became_of_each_message(home: Path) -> None:
+    files = [DATA / "sessions" / f"{n}.jsonl" for n in ("o11_compaction_single", "o27_errors_and_aborts")]
+    ran = lamella(
+        *("context", "build", *files, "--provider", "openai-chat", "--model", "m", "--window", "100000"),
+        *("--prompt", "and now?", "--estimator", "pi", "--json"),
+        home=home,
+        check=True,
+    )
+    compacted, failed = (json.loads(line) for line in ran.out.splitlines())
+    assert compacted["error"] is None
+    assert compacted["messages"][-1]["content"] == [{"type": "text", "text": "and now?"}]
+    assert [a["action"] for a in compacted["actions"]] == ["kept"] * 6
+    assert compacted["actions"][-1]["entryId"] is None
+    rules = {a["rule"] for a in failed["actions"] if a["action"] == "dropped"}
+    assert rules == {"failed_reply"}
+    assert failed["tokens"] == sum(a["tokensAfter"] for a in failed["actions"])
+
+
+def test_context_build_reports_each_file_and_the_window(home: Path, tmp_path: Path) -> None:
+    good = write_lines(tmp_path / "s.jsonl", transcript(["x" * 400]))
+    ran = lamella(
+        *("context", "build", good, tmp_path / "none.jsonl", "--provider", "lenient", "--model", "m"),
+        *("--window", "10", "--json"),
+        home=home,
+    )
+    assert ran.code == 1
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    assert [r["error"]["code"] for r in rows] == ["context_overflow", "not_found"]
+    wrong = lamella("context", "build", good, "--provider", "x", "--model", "m", "--window", "10", home=home)
+    assert wrong.code == 2
+
+
+def test_context_repair_mends_bare_messages(home: Path, tmp_path: Path) -> None:
+    ran = lamella(
+        "context", "repair", CASES / "K26/messages.json", "--provider", "strict", "--json", home=home, check=True
+    )
+    (message,) = ran.json["messages"]
+    text = "\n".join(b["text"] for b in message["content"] if b["type"] == "text")
+    order = [text.index(part) for part in ("compare the three quotes", "\n?", "\nphoto of quote two:")]
+    assert order == sorted(order)
+    assert [b["type"] for b in message["content"]] == ["text", "image"]
+    (tmp_path / "x.json").write_text("{}")
+    assert lamella("context", "repair", tmp_path / "x.json", "--provider", "strict", home=home).code == 2

@@ -194,7 +194,7 @@ def test_append_tells_where_and_records_who(workspace: Path, memory: Memory) -> 
     assert result.content == "Saved to MEMORY.md#L4."
     assert (workspace / "MEMORY.md").read_text().endswith("- the zebra left\n")
     (entry,) = read_journal(workspace.parent / "state").entries
-    assert entry.provenance == Provenance("memory_append", "agent:main:main", "", "call-1", "cron")
+    assert entry.provenance == Provenance("memory_append", "agent:main:main", "s1", "e1", "cron")
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ class Options:
     environ: Mapping[str, str] | None = None
     confirm: Confirm | None = None
     strict: bool = False
+    builtin_config: bool = False
 
 
 class Runtime:
@@ -140,6 +141,7 @@ class Runtime:
             environ=self.environ,
             overrides=options.overrides,
             strict=options.strict,
+            builtin_only=options.builtin_config,
         )
         first = load(None)
         return load(self._workspace(first))

@@ -199,6 +199,12 @@ def test_any_history_becomes_legal_and_stays_so(history: list[ModelMessage], nam
     check_legal(once, rules)
     assert mended(once, rules, same=same) == once
     assert repr(history) == before
-    said = [b.text for m in history if isinstance(m, UserMessage) for b in blocks_of(m.content) if b.text]
-    out = [b.text for m in once if isinstance(m, UserMessage) for b in blocks_of(m.content) if isinstance(b, TextBlock)]
-    assert [t for t in out if t in said] == said
+    assert_in_order([b.text for m in history if isinstance(m, UserMessage) for b in blocks_of(m.content)], once)
+
+
+def assert_in_order(texts: list[Any], messages: Sequence[ModelMessage]) -> None:
+    """All texts of the user stand in the request, in order."""
+    rest = "\n".join(text_of(m.content, "\n") for m in messages if isinstance(m, UserMessage))
+    for text in texts:
+        before, found, rest = rest.partition(text)
+        assert found == text, (text, before)

@@ -135,10 +135,16 @@ class Workbench:
         )
 
     def _tool_context(self, host: SessionHost) -> Callable[[str], ToolContext]:
-        environment = self.environment
-
         def make(call_id: str) -> ToolContext:
-            return ToolContext(call_id, environment.workspace, self.key.text, host, trigger=self.trigger)
+            return ToolContext(
+                call_id,
+                self.environment.workspace,
+                self.key.text,
+                session_id=self.file.id,
+                entry_id=self.file.leaf_id or "",
+                host=host,
+                trigger=self.trigger,
+            )
 
         return make
 

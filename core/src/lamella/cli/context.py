@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, table
+from lamella.cli.context_doors import build, repair
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
 
 
-@click.command()
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @agent_options
 @click.option("--key", default="", metavar="KEY", help="Session key (default: agent:<agent>:main).")
 @click.option("--model", default="", metavar="PROVIDER/MODEL", help="Model to measure for.")
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 @json_option
 def context(common: CommonOptions, key: str, model: str, full: bool, as_json: bool) -> None:
     """Show what the next request would contain, with estimated tokens."""
+    if click.get_current_context().invoked_subcommand is not None:
+        return
     runtime = open_runtime(common, model=model)
     found = asyncio.run(overview(runtime, key))
     if as_json:
@@ -30,6 +33,10 @@ def context(common: CommonOptions, key: str, model: str, full: bool, as_json: bo
     if full:
         for section in found["sections"]:
             Out.write(f"\n--- {section['name']} ---\n{section['text']}")
+
+
+context.add_command(build)
+context.add_command(repair)
 
 
 async def overview(runtime: Runtime, key: str) -> dict[str, Any]:

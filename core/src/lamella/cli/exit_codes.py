@@ -10,6 +10,7 @@ from lamella.errors import LamellaError
 
 INTERRUPTED = 130
 log = logging.getLogger(__name__)
+logging.getLogger("lamella").addHandler(logging.NullHandler())  # silent until -v sets it up
 
 
 def report(error: Exception) -> int:
@@ -36,5 +37,5 @@ def report(error: Exception) -> int:
         return 1
     log.error("unexpected failure", exc_info=error)
     click.echo(f"Error: unexpected {type(error).__name__}: {error}", err=True)
-    click.echo("  This is a fault in lamella or a plugin; the log file has the details.", err=True)
+    click.echo("  This is a fault in lamella or a plugin; run it with -v for the details.", err=True)
     return 1

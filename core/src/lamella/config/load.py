@@ -68,8 +68,11 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
     strict: bool = False,
+    builtin_only: bool = False,
 ) -> Config:
     """Read and check all layers. `overrides` maps dotted keys to values (the command line).
+
+    `builtin_only` leaves out config.toml, so that only defaults and overrides count.
 
     Unknown keys are warnings, or errors with `strict`. Raises `ConfigError` with all faults.
     """
@@ -78,7 +81,7 @@ def load_config(
     origins: dict[str, str] = {}
     problems: list[Problem] = []
     main = file or paths.config_file
-    layer = read_toml(main) if file is not None or main.exists() else {}
+    layer = read_toml(main) if file is not None or (main.exists() and not builtin_only) else {}
     _merge(data, layer, str(main), origins)
     for name, key in ENVIRONMENT.items():
         if environ.get(name, "").strip():

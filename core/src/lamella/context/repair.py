@@ -16,6 +16,7 @@ from lamella.context.profiles import ProviderProfile
 from lamella.types.messages import (
     AssistantMessage,
     Block,
+    JsonObject,
     ModelMessage,
     TextBlock,
     ThinkingBlock,
@@ -206,16 +207,37 @@ def _is_empty(message: ModelMessage) -> bool:
     )
 
 
+# A tag in `extra` that tells which messages a request message was made from (`agent.preview`).
+SOURCES = "lamella.sources"
+
+
+def join_sources(first: ModelMessage, second: ModelMessage) -> JsonObject:
+    """The extra fields of two messages that become one: the later ones, with both messages' sources."""
+    if SOURCES not in first.extra and SOURCES not in second.extra:
+        return second.extra
+    both = (*first.extra.get(SOURCES, ()), *second.extra.get(SOURCES, ()))
+    return {**second.extra, SOURCES: both}
+
+
 def merge_turns(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     """Neighbouring user messages become one, and so do neighbouring replies without calls."""
     merged: list[ModelMessage] = []
     for message in messages:
         last = merged[-1] if merged else None
         if isinstance(message, UserMessage) and isinstance(last, UserMessage):
-            blocks = (*blocks_of(last.content), *blocks_of(message.content))
-            merged[-1] = UserMessage(blocks, message.timestamp, message.extra)
+            blocks = _joined(blocks_of(last.content), blocks_of(message.content))
+            merged[-1] = UserMessage(blocks, message.timestamp, join_sources(last, message))
         elif isinstance(message, AssistantMessage) and isinstance(last, AssistantMessage) and not last.tool_calls:
-            merged[-1] = evolve(message, content=(*last.content, *message.content))
+            content = (*last.content, *message.content)
+            merged[-1] = evolve(message, content=content, extra=join_sources(last, message))
         else:
             merged.append(message)
     return merged
+
+
+def _joined(first: tuple[Block, ...], second: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Blocks of two turns in order; texts that meet become one, with a blank line between them."""
+    if first and second and isinstance(first[-1], TextBlock) and isinstance(second[0], TextBlock):
+        between = evolve(second[0], text=f"{first[-1].text}\n\n{second[0].text}")
+        return (*first[:-1], between, *second[1:])
+    return (*first, *second)

@@ -53,7 +53,7 @@ class FileChanger:
         if self._memory_writer is None:
             raise ToolError(f"{name} is a memory file and no memory writer is at hand; it was not changed")
         expected = None if before is None else content_hash(before)
-        provenance = Provenance(actor=tool, session_key=context.session_key, trigger=context.trigger)
+        provenance = context.provenance(tool)
         try:
             self._memory_writer.replace(name, data.decode("utf-8"), expected, provenance)
         except LamellaError as error:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from attrs import field, frozen
 
 from lamella.types.host import Host
+from lamella.types.memory import Provenance
 from lamella.types.messages import JsonObject
 from lamella.types.model import ToolSpec
 from lamella.types.results import ToolResult
@@ -19,15 +20,24 @@ UpdateCallback: TypeAlias = Callable[[ToolResult], None]
 
 @frozen(slots=True)
 class ToolContext:
-    """Where a call runs. `update` reports partial results; `cancelled` is set on abort."""
+    """Where a call runs. `update` reports partial results; `cancelled` is set on abort.
+
+    `entry_id` is the transcript entry that holds the call.
+    """
 
     call_id: str
     workspace: Path
     session_key: str
+    session_id: str = ""
+    entry_id: str = ""
     host: Host | None = None
     update: UpdateCallback = lambda _partial: None
     cancelled: asyncio.Event = field(factory=asyncio.Event, eq=False)
     trigger: str = "user"
+
+    def provenance(self, actor: str) -> Provenance:
+        """Who writes to memory when this call does; `actor` is the tool's name."""
+        return Provenance(actor, self.session_key, self.session_id, self.entry_id, self.trigger)
 
 
 class ToolFunction(Protocol):

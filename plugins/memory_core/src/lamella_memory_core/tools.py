@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lamella.errors import LamellaError, ToolError
-from lamella.types.memory import MemoryResults, MemoryService, MemoryText, Provenance, SearchQuery
+from lamella.types.memory import MemoryResults, MemoryService, MemoryText, SearchQuery
 from lamella.types.results import ToolResult
 from lamella.types.tools import Tool, ToolContext
 from lamella_memory_core.config import Config
@@ -124,8 +124,7 @@ def _render_text(shown: MemoryText, *, cut_line: bool) -> str:
 
 
 def _append(memory: MemoryService, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-    session_id = context.host.turn.session_id if context.host is not None else ""
-    provenance = Provenance("memory_append", context.session_key, session_id, context.call_id, context.trigger)
+    provenance = context.provenance("memory_append")
     path = _text(arguments, "path") if arguments.get("path") else None
     written = memory.append(_text(arguments, "text"), path=path, provenance=provenance)
     last = "" if written.end_line == written.start_line else f"-L{written.end_line}"
