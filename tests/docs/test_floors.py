@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,7 @@ def _is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
+@cache
 def arrows(*, for_types: bool = True) -> dict[tuple[str, str], list[str]]:
     """(part, imported part) to the places where that happens."""
     found: dict[tuple[str, str], list[str]] = {}

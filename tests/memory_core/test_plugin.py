@@ -48,7 +48,7 @@ def tools(memory: MemoryService, config: Config | None = None) -> dict[str, Tool
 
 def call(tool: Tool, **arguments: object) -> ToolResult:
     jsonschema.validate(arguments, tool.parameters)
-    context = ToolContext("call-1", Path(), "agent:main:main", trigger="cron")
+    context = ToolContext("call-1", Path(), "agent:main:main", session_id="s1", entry_id="e1", trigger="cron")
     result = tool.run(arguments, context)
     assert isinstance(result, ToolResult)
     return result
