@@ -51,9 +51,12 @@ async def run_command(runtime: Runtime, session: Session, text: str) -> tuple[bo
         else:
             Out.write(status_text(session_status(found, runtime.settings, memory_backend(runtime))))
     elif name == "context":
-        from lamella.cli.context import overview, overview_text
+        from lamella.cli.common import print_table
+        from lamella.cli.context import overview, overview_head, overview_rows
 
-        Out.write(overview_text(await overview(runtime, session.key.text)))
+        found_context = await overview(runtime, session.key.text)
+        Out.write(overview_head(found_context))
+        print_table(overview_rows(found_context), ["PART", "TOKENS"])
     elif name == "memory":
         _search(runtime, rest)
     elif name in runtime.commands:

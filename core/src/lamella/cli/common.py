@@ -159,6 +159,23 @@ def set_up_logging(verbose: bool) -> None:
         root.addHandler(handler)
 
 
+def print_table(rows: list[list[str]], headings: list[str]) -> None:
+    """A table on stdout: drawn by rich at a terminal, plain columns in a pipe."""
+    if not Out.is_terminal():
+        Out.write(table(rows, headings))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        drawn.add_column(heading, overflow="fold")
+    for row in rows:
+        drawn.add_row(*map(Text, row))
+    Console(file=Out.stream or sys.stdout).print(drawn)
+
+
 def table(rows: list[list[str]], headings: list[str]) -> str:
     """Columns as wide as their content, for people and pipes alike."""
     from lamella.text.width import pad, width

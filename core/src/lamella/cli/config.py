@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, table
+from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
 from lamella.errors import ConfigError, Problem
 
 
@@ -31,7 +31,7 @@ def show(common: CommonOptions, prefix: str, as_json: bool) -> None:
     if as_json:
         Out.json([{"key": k, "value": v, "origin": o} for k, v, o in leaves])
         return
-    Out.write(table([[k, json.dumps(v, ensure_ascii=False), o] for k, v, o in leaves], ["KEY", "VALUE", "ORIGIN"]))
+    print_table([[k, json.dumps(v, ensure_ascii=False), o] for k, v, o in leaves], ["KEY", "VALUE", "ORIGIN"])
 
 
 @config.command("check")

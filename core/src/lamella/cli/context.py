@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, table
+from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
 from lamella.cli.context_doors import build, repair
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def context(common: CommonOptions, key: str, model: str, full: bool, as_json: bo
     if as_json:
         Out.json(found)
         return
-    Out.write(overview_text(found))
+    Out.write(overview_head(found))
+    Out.write("")
+    print_table(overview_rows(found), ["PART", "TOKENS"])
     if full:
         for section in found["sections"]:
             Out.write(f"\n--- {section['name']} ---\n{section['text']}")
@@ -80,13 +82,16 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     }
 
 
-def overview_text(found: dict[str, Any]) -> str:
-    """The overview as a table."""
+def overview_rows(found: dict[str, Any]) -> list[list[str]]:
+    """A row for each part of the request."""
     rows = [[f"prompt: {s['name']}", str(s["tokens"])] for s in found["sections"]]
     rows += [[f"tool: {t['name']} ({t['owner']})", str(t["tokens"])] for t in found["tools"]]
     rows.append([f"history: {found['history']['count']} messages", str(found["history"]["tokens"])])
-    rows.append(["total", str(found["tokens"])])
+    return [*rows, ["total", str(found["tokens"])]]
+
+
+def overview_head(found: dict[str, Any]) -> str:
+    """How full the window would be, on one line."""
     window, reserve = found["windowTokens"], found["reserveTokens"]
     share = found["tokens"] / window if window else 0
-    head = f"{found['key']} with {found['model']}: {share:.1%} of {window} tokens (compaction above {window - reserve})"
-    return f"{head}\n\n{table(rows, ['PART', 'TOKENS'])}"
+    return f"{found['key']} with {found['model']}: {share:.1%} of {window} tokens (compaction above {window - reserve})"

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, table
+from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,7 +26,7 @@ def list_plugins(common: CommonOptions, as_json: bool) -> None:
         Out.json({"plugins": [r.to_json() for r in records], "problems": problems})
         return
     rows = [[r.name, r.version or "-", r.state, r.slot or "-", ", ".join(r.hooks) or "-", _remark(r)] for r in records]
-    Out.write(table(rows, ["NAME", "VERSION", "STATE", "SLOT", "HOOKS", "REMARK"]))
+    print_table(rows, ["NAME", "VERSION", "STATE", "SLOT", "HOOKS", "REMARK"])
     for problem in runtime.catalog.problems:
         click.echo(f"{problem.level}: {problem}", err=True)
 

@@ -14,8 +14,8 @@ from lamella.cli.common import (
     json_option,
     local_minute,
     open_runtime,
+    print_table,
     set_up_logging,
-    table,
 )
 from lamella.errors import EntryNotFound, UsageError
 from lamella.text.width import clip
@@ -51,7 +51,7 @@ def list_sessions(common: CommonOptions, as_json: bool) -> None:
         rows = [
             [s.key, s.session_id, local_minute(s.updated_at, runtime.agent.timezone), clip(s.model, 40)] for s in states
         ]
-        Out.write(table(rows, ["KEY", "SESSION", "UPDATED", "MODEL"]))
+        print_table(rows, ["KEY", "SESSION", "UPDATED", "MODEL"])
 
 
 def open_transcript(common: CommonOptions, target: str, *, whole: bool = True) -> SessionFile:

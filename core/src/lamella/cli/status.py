@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, table
+from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
 from lamella.sessions.status import SessionStatus, session_status
 from lamella.text.width import clip
 
@@ -32,7 +32,7 @@ def status(common: CommonOptions, key: str, as_json: bool) -> None:
     elif not states:
         Out.write(f"No sessions in {runtime.store.folder}.")
     else:
-        Out.write(table([_row(s) for s in states], ["KEY", "USED", "WINDOW", "SHARE", "COMPACTED", "MODEL"]))
+        print_table([_row(s) for s in states], ["KEY", "USED", "WINDOW", "SHARE", "COMPACTED", "MODEL"])
     sys.stdout.flush()
 
 
