@@ -1,0 +1,140 @@
+"""Every field that a command prints as JSON is in the reference."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from cli import EXAMPLE
+from inside import lamella
+from pages import page, sections
+
+from lamella.agent.preview import ActionName
+from lamella.errors import Problem
+from lamella.sessions.status import SessionStatus
+from lamella.types.entries import Damage
+from lamella.types.memory import Degraded, FileProblem, MemoryWrite
+
+JSON = sections(page("json.md"))
+# What below these is of other shapes: messages, settings, and facts of whoever answers.
+OPEN = {"messages", "config", "value", "tree"}
+
+Run = Callable[..., Any]
+
+
+def fields(value: Any) -> Iterator[str]:
+    """The names of all fields of a JSON value, those below open ones left out."""
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield name
+            if name not in OPEN:
+                yield from fields(below)
+    elif isinstance(value, list):
+        for item in value:
+            yield from fields(item)
+
+
+def undocumented(heading: str, *values: Any) -> set[str]:
+    (text,) = (body for title, body in JSON.items() if f"`{heading} --json`" in title)
+    return {name for value in values for name in fields(value) if f"`{name}`" not in text}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state folder with one turn in it."""
+    home = tmp_path_factory.mktemp("state")
+    asked = ask(home)
+    assert asked["error"] is None
+    return home
+
+
+def ask(home: Path, *more: str) -> Any:
+    return lamella("ask", "When is the boiler serviced?", "--json", "--workspace", EXAMPLE, *more, home=home).json
+
+
+@pytest.fixture(scope="module")
+def run(home: Path) -> Run:
+    def run(*arguments: str | Path) -> Any:
+        return lamella(*arguments, "--json", "--workspace", EXAMPLE, home=home, check=True).json
+
+    return run
+
+
+def test_ask(home: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"error": "invalid api key"}]))
+    failed = ask(home, "--model", f"scripted/{script}", "--key", "agent:main:failed")
+    assert failed["error"] is not None
+    assert undocumented("lamella ask", ask(home, "--new", "--key", "agent:main:other"), failed) == set()
+
+
+def test_status_and_sessions_list(run: Run) -> None:
+    status, listed = run("status"), run("sessions", "list")
+    assert len(status[0]) > len(attrs.fields(SessionStatus)) - 1
+    assert status[0].keys() == listed[0].keys()
+    assert undocumented("lamella status", status, listed) == set()
+
+
+def test_sessions_show_and_tree(run: Run) -> None:
+    shown, tree = run("sessions", "show"), run("sessions", "tree")
+    assert undocumented("lamella sessions show", shown) == set()
+    assert undocumented("lamella sessions tree", tree, [dict.fromkeys(node) for node in tree["tree"]]) == set()
+
+
+def test_context_of_a_file(home: Path, run: Run) -> None:
+    file = run("status")[0]["transcript"]
+    found = lamella("sessions", "context", file, "--json", home=home, check=True).json
+    damage = Damage("torn_line", "...", 1, 2).to_json()
+    assert undocumented("lamella sessions context FILE", found, damage) == set()
+
+
+def test_context(run: Run) -> None:
+    assert undocumented("lamella context", run("context", "--model", "offline")) == set()
+
+
+def test_context_build_and_repair(home: Path, run: Run, tmp_path: Path) -> None:
+    file = Path(run("status")[0]["transcript"])
+    common = ("--provider", "strict", "--model", "m", "--json")
+    built = lamella("context", "build", file, *common, "--window", "100000", home=home, check=True).json
+    missing = lamella("context", "build", tmp_path / "no", *common, "--window", "1", home=home).json
+    assert missing["error"]["code"] == "not_found"
+    assert undocumented("lamella context build", built, missing) == set()
+    names = ActionName.__args__  # type: ignore[attr-defined]
+    assert not [n for n in names if f"`{n}`" not in JSON["`lamella context build --json`"]]
+    messages = tmp_path / "messages.json"
+    messages.write_text(json.dumps(built["messages"]))
+    repaired = lamella("context", "repair", messages, *common, home=home, check=True).json
+    assert undocumented("lamella context repair", repaired) == set()
+
+
+def test_memory(run: Run) -> None:
+    found = run("memory", "search", "boiler")
+    assert found["results"]
+    degraded = Degraded("...", "sqlite").to_json()
+    assert undocumented("lamella memory search", found, degraded, [{"query": ""}]) == set()
+    assert undocumented("lamella memory get", run("memory", "get", "MEMORY.md")) == set()
+    problem = attrs.asdict(FileProblem("...", "..."))
+    assert undocumented("lamella memory index", run("memory", "index"), problem) == set()
+    assert undocumented("lamella memory status", run("memory", "status")) == set()
+    assert undocumented("lamella memory add", MemoryWrite("...", 1, 1, 1).to_json()) == set()
+
+
+def test_plugins_and_config(run: Run, home: Path) -> None:
+    assert undocumented("lamella plugins list", run("plugins", "list")) == set()
+    assert undocumented("lamella plugins check", run("plugins", "check")) == set()
+    assert undocumented("lamella config show", run("config", "show", "agent")) == set()
+    broken = home / "broken.toml"
+    broken.write_text("[agent]\nnane = 1\n")
+    checked = lamella("config", "check", "--config", broken, "--json", home=home).json
+    assert checked["problems"]
+    assert len(checked["problems"][0]) == len(attrs.fields(Problem))
+    assert undocumented("lamella config check", checked) == set()
+
+
+def test_init(home: Path, tmp_path: Path) -> None:
+    made = lamella("init", tmp_path / "notes", "--json", home=home, check=True).json
+    assert undocumented("lamella init", made) == set()

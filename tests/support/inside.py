@@ -1,0 +1,34 @@
+"""Running `lamella` commands inside the test's process: quicker than `cli.lamella`, for many small ones."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+from pathlib import Path
+from unittest import mock
+
+from cli import Ran
+
+from lamella.cli.common import Out
+from lamella.cli.main import main
+
+
+def lamella(*arguments: str | Path, home: Path, check: bool = False) -> Ran:
+    """Run a command on a scratch state folder; without any key in the environment."""
+    clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("LAMELLA_")}
+    out, err = io.StringIO(), io.StringIO()
+    logger = logging.getLogger("lamella")
+    before = (logger.handlers[:], logger.propagate)
+    with (
+        mock.patch.dict(os.environ, {**clean, "LAMELLA_HOME": str(home)}, clear=True),
+        mock.patch.object(Out, "stream", None),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        code = main([str(a) for a in arguments])
+    logger.handlers[:], logger.propagate = before
+    ran = Ran(code, out.getvalue(), err.getvalue())
+    assert not check or code == 0, ran.err
+    return ran
