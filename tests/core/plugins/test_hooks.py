@@ -340,3 +340,8 @@ async def test_hooks_without_plugins_change_nothing(name: str) -> None:
     hooks = hooks_of()
     assert not hooks.implemented(name)
     assert (await hooks.input(h.Input("x"), HOST)).text == "x"
+
+
+def test_a_time_out_for_an_unknown_hook_is_reported() -> None:
+    (problem,) = hooks_of(timeouts={"inputs": 3.0}).problems
+    assert str(problem) == "hooks.timeouts.inputs: no hook has this name (did you mean input?)"

@@ -150,6 +150,7 @@ class Turn:
             if isinstance(error, ContextOverflow):
                 freed += 1
                 if freed > MAX_COMPACTIONS or not await self._free_room(error, freed, host):
+                    error.hint = error.hint or self._overflow_hint()
                     break
             elif error is not None and error.retryable and settings.retry.enabled:
                 if retries >= settings.retry.max_retries:
@@ -177,7 +178,6 @@ class Turn:
     async def _free_room(self, error: ContextOverflow, attempt: int, host: SessionHost) -> bool:
         """Compact after an overflow, else let plugins free something. False when nothing helped."""
         if not self.bench.environment.settings.compaction.enabled:
-            self.bench.tell(e.Notice("compaction_disabled", "the context overflowed and compaction.enabled is false"))
             return False
         outcome = await self._compact("overflow", host, attempt=attempt, will_retry=True)
         if outcome.freed > 0:
@@ -187,6 +187,11 @@ class Turn:
         )
         freed = await self.bench.environment.hooks.on_overflow(event, host)
         return freed is not None
+
+    def _overflow_hint(self) -> str:
+        if not self.bench.environment.settings.compaction.enabled:
+            return "compaction.enabled is false; set it to true, start a new session, or use a larger model."
+        return "Compaction freed too little. Start a new session, or use a model with a larger window."
 
     async def _after_success(self, reply: AssistantMessage, host: SessionHost) -> None:
         """Compact when the window is nearly full."""

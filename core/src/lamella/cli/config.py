@@ -71,6 +71,7 @@ def check_everything(common: CommonOptions) -> list[Problem]:
         for name in runtime.settings.plugins.config
         if name not in names
     ]
+    found += runtime.hooks.problems
     try:
         _ = runtime.estimate
     except ConfigError as error:

@@ -17,6 +17,7 @@ import attrs
 import pluggy
 from attrs import field, frozen
 
+from lamella.config.structure import near_match
 from lamella.errors import Problem
 from lamella.plugins import hookspecs
 from lamella.plugins.catalog import KNOWN_HOOKS, Catalog
@@ -63,7 +64,11 @@ class Hooks:
         trace: bool | None = None,
     ) -> None:
         self.catalog = catalog
-        self.problems: list[Problem] = []
+        self.problems: list[Problem] = [
+            Problem(f"hooks.timeouts.{name}", f"no hook has this name{near_match(name, sorted(KNOWN_HOOKS))}")
+            for name in timeouts or {}
+            if name not in KNOWN_HOOKS
+        ]
         self.on_fault = on_fault
         self._timeouts = {**TIMEOUTS, **(timeouts or {})}
         self._trace = os.environ.get("LAMELLA_TRACE_HOOKS") == "1" if trace is None else trace
