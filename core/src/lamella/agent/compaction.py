@@ -31,16 +31,17 @@ log = logging.getLogger(__name__)
 
 @frozen(slots=True)
 class Outcome:
-    """What a compaction did. `freed` is 0 when nothing was compacted; then `error` says why."""
+    """What a compaction did. `error` says why nothing was compacted.
+
+    `freed` compares estimates with estimates: `tokens_before` may be a provider's count, which also
+    holds the system prompt.
+    """
 
     entry_id: str | None = None
     tokens_before: int = 0
     tokens_after: int = 0
+    freed: int = 0
     error: str = ""
-
-    @property
-    def freed(self) -> int:
-        return max(0, self.tokens_before - self.tokens_after) if self.entry_id else 0
 
 
 @frozen(slots=True)
@@ -101,6 +102,7 @@ class Compactor:
         else:
             summary = await summarize(prepared, self.ask, instructions)
             details, first_kept = self._details(prepared, cause), prepared.first_kept_entry_id
+        size_before = self._size()
         entry = self.file.append_compaction(
             summary, first_kept, prepared.tokens_before, details=details, from_hook=answer is not None
         )
@@ -111,7 +113,10 @@ class Compactor:
             ),
             self.host,
         )
-        return Outcome(entry.id, prepared.tokens_before, after)
+        return Outcome(entry.id, prepared.tokens_before, after, max(0, size_before - self._size()))
+
+    def _size(self) -> int:
+        return sum(self.estimate(m) for m in self.file.context().messages)
 
     def _prepare(self) -> h.Preparation | None:
         return prepare_compaction(
