@@ -33,8 +33,7 @@ log = logging.getLogger(__name__)
 class Outcome:
     """What a compaction did. `error` says why nothing was compacted.
 
-    `freed` compares estimates with estimates: `tokens_before` may be a provider's count, which also
-    holds the system prompt.
+    `freed` is how much smaller the context became, by estimates or by the provider's own count.
     """
 
     entry_id: str | None = None
@@ -113,7 +112,9 @@ class Compactor:
             ),
             self.host,
         )
-        return Outcome(entry.id, prepared.tokens_before, after, max(0, size_before - self._size()))
+        # The provider's count may be lower than an estimate (or missing): either may show the gain.
+        freed = max(size_before - self._size(), prepared.tokens_before - after, 0)
+        return Outcome(entry.id, prepared.tokens_before, after, freed)
 
     def _size(self) -> int:
         return sum(self.estimate(m) for m in self.file.context().messages)
