@@ -4,7 +4,7 @@
     python3 dev.py demo             index the example workspace, answer from it, show the session
     python3 dev.py test [ARGS]      run the tests (arguments go to pytest)
     python3 dev.py run ARGS         run the `lamella` command
-    python3 dev.py check            ruff, mypy, and the documentation checks
+    python3 dev.py check            ruff and mypy
     python3 dev.py exec CMD ARGS    run any command of the environment
 
 The environment lives in .venv (tests: .venv-dev) and is renewed when a pyproject.toml changes.

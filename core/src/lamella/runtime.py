@@ -53,6 +53,7 @@ T = TypeVar("T")
 
 PLUGINS_VARIABLE = "LAMELLA_PLUGINS"
 MODEL_VARIABLE = "LAMELLA_MODEL"
+WORKSPACE_VARIABLE = "LAMELLA_WORKSPACE"
 
 
 @frozen(slots=True)
@@ -157,6 +158,9 @@ class Runtime:
     def _workspace(self, config: Config) -> Path:
         if self.options.workspace is not None:
             return self.options.workspace
+        from_variable = self.environ.get(WORKSPACE_VARIABLE, "").strip()
+        if from_variable:
+            return expand(from_variable)
         return self.paths.workspace(self.agent_id, config.agent(self.agent_id).workspace)
 
     @cached_property
@@ -242,12 +246,10 @@ class Runtime:
     def providers(self) -> dict[str, ModelProvider]:
         """Model providers by name: built in, configured, and of plugins."""
         providers = builtin_providers(self.settings.models.providers)
-        for plugin, provider in self.hooks.register_models(self._registration()):
-            if provider.name in providers:
-                self.notify("provider_skipped", f"model provider {provider.name!r} of {plugin}: the name is taken")
-            else:
-                providers[provider.name] = provider
-        return providers
+        return {
+            **providers,
+            **self._named(self.hooks.register_models(self._registration()), "model provider", providers),
+        }
 
     @cached_property
     def model_choice(self) -> ModelChoice:
@@ -280,8 +282,8 @@ class Runtime:
     def estimate(self) -> Callable[[Message], int]:
         """The configured token estimator. Raises `ConfigError` for an unknown one."""
         known: dict[str, Callable[[Message], int]] = {"lamella": estimate_tokens, "pi": estimate_pi}
-        for _, estimator in self.hooks.register_token_estimators(self._registration()):
-            known.setdefault(estimator.name, estimator.estimate)
+        found = self._named(self.hooks.register_token_estimators(self._registration()), "token estimator", known)
+        known.update((name, estimator.estimate) for name, estimator in found.items())
         name = self.settings.context.estimator
         if name not in known:
             text = f"unknown estimator {name!r}{near_match(name, list(known))}; there are: {', '.join(known)}"
@@ -298,7 +300,7 @@ class Runtime:
     @cached_property
     def commands(self) -> dict[str, h.Command]:
         """Slash commands of plugins, by name."""
-        return {c.name: c for _, c in self.hooks.register_commands(self._registration(True))}
+        return self._named(self.hooks.register_commands(self._registration(True)), "command")
 
     @cached_property
     def environment(self) -> Environment:
@@ -321,10 +323,12 @@ class Runtime:
         memory = self.memory if with_memory else None
         return h.RegistrationContext(self.agent_id, self.workspace, self.state_dir, self.agent.timezone, memory)
 
-    def _named(self, found: Iterable[tuple[str, Any]], what: str) -> dict[str, Any]:
+    def _named(self, found: Iterable[tuple[str, Any]], what: str, taken: Iterable[str] = ()) -> dict[str, Any]:
+        """Registrations by name; the first of a name keeps it, others are reported."""
         named: dict[str, Any] = {}
+        taken = frozenset(taken)
         for plugin, registration in found:
-            if registration.name in named:
+            if registration.name in named or registration.name in taken:
                 self.notify("name_taken", f"{what} {registration.name!r} of {plugin}: the name is taken")
             else:
                 named[registration.name] = registration

@@ -117,6 +117,8 @@ def test_a_workspace_may_only_name_the_agent_and_ask_for_less(tmp_path: Path) ->
     assert config.settings.tools.exec is False
     assert config.settings.agent.workspace == ""
     assert sorted(p.path for p in config.problems) == ["agent.workspace", "tools.exec"]
+    unlimited = load(tmp_path / "h", "", workspace=workspace)
+    assert unlimited.settings.context.window == 5000
     more = load(tmp_path / "h", "[context]\nwindow = 4000\n", workspace=workspace)
     assert more.settings.context.window == 4000
     assert "may only lower" in next(p.message for p in more.problems if p.path == "context.window")
@@ -184,3 +186,19 @@ def test_sizes() -> None:
     for wrong in ("1 mb", "mb", -1.5, True):
         with pytest.raises(ValueError, match="expected a size"):
             parse_size(wrong)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "true", '"9"'])
+def test_a_workspace_cannot_lift_a_limit(value: str, tmp_path: Path) -> None:
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+    (workspace / "lamella.toml").write_text(f"[context]\nwindow = {value}\n")
+    config = load(tmp_path / "h", "[context]\nwindow = 10000\n", workspace=workspace)
+    assert config.settings.context.window == 10000
+    assert [p.path for p in config.problems] == ["context.window"]
+
+
+def test_agents_without_a_section_have_their_own_workspace_too(tmp_path: Path) -> None:
+    config = load(tmp_path / "h", '[agent]\nworkspace = "/a"\nname = "Ada"\nmodel = "offline"\n')
+    other = config.agent("other")
+    assert (other.workspace, other.name, other.model) == ("", "", "offline")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from lamella.config.schema import AgentSection, Settings
 from lamella.config.structure import flatten, structure
@@ -48,8 +48,15 @@ class Config:
         return "default"
 
     def agent(self, agent_id: str) -> AgentSection:
-        """The agent section of one agent: its own values over the general ones."""
-        return self.settings.agents.get(agent_id, self.settings.agent)
+        """The agent section of one agent: its own values over the general ones.
+
+        Workspace and name belong to the main agent alone; another one has its own, or the default.
+        """
+        if agent_id in self.settings.agents:
+            return self.settings.agents[agent_id]
+        if agent_id == "main":
+            return self.settings.agent
+        return evolve(self.settings.agent, workspace="", name="")
 
     def leaves(self) -> list[tuple[str, Any, str]]:
         """(key, value, origin) of every setting; keys of secrets have their value hidden."""
@@ -175,7 +182,7 @@ def _workspace_layer(workspace: Path, settings: Settings, problems: list[Problem
         rule = WORKSPACE_KEYS.get(key)
         if rule is None:
             text = f"is not among the keys that a workspace may set ({', '.join(WORKSPACE_KEYS)}); ignored"
-        elif rule == "lower" and (not isinstance(value, int) or isinstance(value, bool) or value > current[key]):
+        elif rule == "lower" and not _lowers(value, current[key]):
             text = f"a workspace may only lower this (now {current[key]}, found {value!r}); ignored"
         elif rule == "any" and not isinstance(value, str):
             text = f"expected a string, found {value!r}; ignored"
@@ -192,3 +199,8 @@ def _leaves(data: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
         full = f"{path}.{key}" if path else key
         found += _leaves(value, full) if isinstance(value, Mapping) else [(full, value)]
     return found
+
+
+def _lowers(value: Any, limit: int) -> bool:
+    """Whether a value is a limit below another one, of which 0 is none at all."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= (limit or value)

@@ -155,6 +155,10 @@ def _off(found: _Found, reason: str) -> PluginRecord:
     return PluginRecord(found.name, "off", reason, found.version, found.distribution, builtin=found.builtin)
 
 
+def _failed(found: _Found, reason: str) -> PluginRecord:
+    return PluginRecord(found.name, "failed", reason, found.version, found.distribution, builtin=found.builtin)
+
+
 def _decide_and_load(
     found: _Found, settings: PluginsSection, only: Sequence[str] | None, problems: list[Problem]
 ) -> PluginRecord:
@@ -173,9 +177,9 @@ def _decide_and_load(
 
 
 def _load(found: _Found, settings: PluginsSection, problems: list[Problem]) -> PluginRecord:
-    def failed(text: str, *, path: str = "") -> PluginRecord:
-        problems.append(Problem(path or f"plugin {found.name}", text))
-        return PluginRecord(found.name, "failed", text, found.version, found.distribution, builtin=found.builtin)
+    def failed(text: str) -> PluginRecord:
+        problems.append(Problem(f"plugin {found.name}", text))
+        return _failed(found, text)
 
     try:
         target = found.source.load()
@@ -191,7 +195,7 @@ def _load(found: _Found, settings: PluginsSection, problems: list[Problem]) -> P
     problems += config_problems
     errors = [p for p in config_problems if p.level == "error"]
     if errors:
-        return failed(str(errors[0]))
+        return _failed(found, str(errors[0]))
     try:
         plugin = _instance(target, config)
     except Exception as error:
