@@ -2,7 +2,7 @@
 """Set up and run lamella from a checkout, with nothing but Python >= 3.11 (pip and venv).
 
     python3 dev.py demo             index the example workspace, answer from it, show the session
-    python3 dev.py test [ARGS]      run the tests (arguments go to pytest)
+    python3 dev.py test [ARGS]      run the tests on all processors (arguments go to pytest)
     python3 dev.py run ARGS         run the `lamella` command
     python3 dev.py check            ruff and mypy
     python3 dev.py exec CMD ARGS    run any command of the environment
@@ -109,7 +109,9 @@ def main() -> None:
     elif verb == "run":
         replace(environment(dev=False) / "lamella", *arguments)
     elif verb == "test":
-        replace(environment(dev=True) / "python", "-m", "pytest", *arguments)
+        # All processors, unless the arguments say otherwise.
+        workers = [] if any(a.startswith(("-n", "--numprocesses")) for a in arguments) else ["-n", "auto"]
+        replace(environment(dev=True) / "python", "-m", "pytest", *workers, *arguments)
     elif verb == "exec" and arguments:
         programs = environment(dev=True)
         replace(programs / arguments[0], *arguments[1:])
