@@ -13,7 +13,7 @@ from pi_golden import load_golden, session_cases
 
 from lamella.agent.cut import CutPoint, find_cut_point, find_turn_start, prepare_compaction
 from lamella.sessions.context import Projected, build_context, project, summary_message
-from lamella.sessions.lines import well_formed
+from lamella.sessions.lines import well_formed_json
 from lamella.sessions.transcript import SessionFile
 from lamella.sessions.tree import path_to
 from lamella.text.estimate import estimate_pi
@@ -63,7 +63,7 @@ def test_context(golden_path: Path, session_path: Path) -> None:
     assert [m.role for m in context.messages] == [m["role"] for m in expected["summary"]]
     if "messages" in expected:
         # Lone surrogates in a file become U+FFFD, since nothing could store or send them.
-        assert dumped(context.messages) == well_formed(expected["messages"])
+        assert dumped(context.messages) == well_formed_json(expected["messages"])
 
 
 @every_session

@@ -76,9 +76,9 @@ def build(
 
 
 def _milliseconds(text: str) -> int:
-    from lamella.sessions.context import milliseconds
+    from lamella.text.days import parse_iso_ms
 
-    found = milliseconds(text)
+    found = parse_iso_ms(text)
     if found is None:
         raise UsageError(f"--now {text!r}: expected an ISO time such as 2026-05-10T09:00:00Z")
     return found
@@ -126,14 +126,14 @@ async def _build_one(
 
 def _sources(session: SessionFile, prompt: str, now: int | None) -> list[Source]:
     from lamella.agent.preview import Source
-    from lamella.sessions.context import milliseconds
+    from lamella.text.days import parse_iso_ms
     from lamella.types.messages import TextBlock, UserMessage
 
     context = session.context()
     sources = [Source(m, p.entry.id) for p in context.projected for m in p.messages]
     if prompt:
         entries = session.branch_entries()
-        last = milliseconds(entries[-1].timestamp) if entries else None
+        last = parse_iso_ms(entries[-1].timestamp) if entries else None
         sources.append(Source(UserMessage((TextBlock(prompt),), now if now is not None else last), None))
     return sources
 

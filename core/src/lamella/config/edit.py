@@ -11,7 +11,7 @@ import filelock
 from lamella.config.schema import Settings
 from lamella.config.structure import structure
 from lamella.errors import ConfigError, Problem, UsageError
-from lamella.text.files import write_atomic
+from lamella.text.files import BOM, write_atomic
 
 
 def parse_value(text: str) -> Any:
@@ -43,7 +43,7 @@ def _edit(file: Path, key: str, value: Any, *, remove: bool) -> bool:
     lock = filelock.FileLock(file.parent / f".{file.name}.lock", timeout=30)
     try:
         with lock:
-            text = file.read_bytes().removeprefix(b"\xef\xbb\xbf").decode("utf-8") if file.exists() else ""
+            text = file.read_bytes().removeprefix(BOM).decode("utf-8") if file.exists() else ""
             try:
                 document = tomlkit.parse(text)
             except ParseError as error:

@@ -19,6 +19,7 @@ from lamella.config.schema import AgentSection, Settings
 from lamella.config.structure import flatten, structure
 from lamella.errors import ConfigError, Problem
 from lamella.paths import Paths
+from lamella.text.files import BOM
 
 WORKSPACE_FILE = "lamella.toml"
 # A repository that one opens is not trusted: it may only name the agent and ask for less context.
@@ -114,7 +115,7 @@ def read_toml(path: Path) -> Data:
     except OSError as error:
         raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}", str(path))]) from error
     try:
-        return tomllib.loads(raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8").replace("\r\n", "\n"))
+        return tomllib.loads(raw.removeprefix(BOM).decode("utf-8").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:
         raise ConfigError([Problem("", f"is not UTF-8 (byte {error.start})", str(path))]) from error
     except tomllib.TOMLDecodeError as error:

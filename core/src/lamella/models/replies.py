@@ -5,7 +5,6 @@ Imports pydantic-ai, so only adapters may import this module.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Literal
 
@@ -16,6 +15,7 @@ from pydantic_ai.usage import RequestUsage
 from lamella.errors import ModelError, ModelRejected, ModelTransient
 from lamella.models.blocks import BlockMapping, complete
 from lamella.models.endpoint import price
+from lamella.text.days import unix_ms
 from lamella.types.messages import (
     AssistantMessage,
     Block,
@@ -45,7 +45,7 @@ class _Slot:
 
 @define(slots=True)
 class ReplyBuilder:
-    """Collects one reply. `feed` takes the stream's events in order, `finish` closes the reply.
+    """Collects one reply. `feed` takes the stream's events in order, `close_blocks` ends it.
 
     A tool call ends once its arguments are whole, which may be after a later call has begun:
     servers may send the pieces of parallel calls in turns.
@@ -58,8 +58,7 @@ class ReplyBuilder:
 
     @classmethod
     def begin(cls, provider: str, model: str, api: str, mapping: BlockMapping) -> ReplyBuilder:
-        stamp = int(time.time() * 1000)
-        return cls(AssistantMessage((), provider=provider, model=model, api=api, timestamp=stamp), mapping)
+        return cls(AssistantMessage((), provider=provider, model=model, api=api, timestamp=unix_ms()), mapping)
 
     @property
     def partial(self) -> AssistantMessage:

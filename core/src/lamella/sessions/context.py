@@ -7,13 +7,13 @@ follows. Without one: everything. Bookkeeping entries yield nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from attrs import define, evolve, field, frozen
 
 from lamella.sessions.lines import Lines
+from lamella.text.days import parse_iso_ms
 from lamella.types.entries import Compaction, Entry, custom_content
 from lamella.types.message_json import parse_content
 from lamella.types.messages import (
@@ -61,17 +61,6 @@ class Context:
     @cached_property
     def messages(self) -> tuple[Message, ...]:
         return tuple(m for p in self.projected for m in p.messages)
-
-
-def milliseconds(timestamp: str) -> int | None:
-    """Unix milliseconds of an ISO time; None when it cannot be read. No zone means UTC."""
-    try:
-        moment = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        return int((moment - datetime(1970, 1, 1)).total_seconds() * 1000)
-    return int(moment.timestamp() * 1000)
 
 
 def latest_compaction(lines: Lines, path: Sequence[int]) -> int | None:
@@ -139,11 +128,11 @@ def entry_messages(entry: Entry) -> tuple[Message, ...]:
                     custom_content(entry),
                     entry.fields.get("display") is not False,
                     entry.fields.get("details"),
-                    milliseconds(entry.timestamp),
+                    parse_iso_ms(entry.timestamp),
                 ),
             )
         case "branch_summary" if entry.text("summary"):
-            when = milliseconds(entry.timestamp)
+            when = parse_iso_ms(entry.timestamp)
             return (BranchSummaryMessage(entry.text("summary"), entry.text("fromId"), when),)
         case _:
             return ()
@@ -152,7 +141,7 @@ def entry_messages(entry: Entry) -> tuple[Message, ...]:
 def summary_message(entry: Entry) -> CompactionSummaryMessage:
     """The message that stands for a compaction."""
     compaction = Compaction.of(entry)
-    return CompactionSummaryMessage(compaction.summary, compaction.tokens_before, milliseconds(entry.timestamp))
+    return CompactionSummaryMessage(compaction.summary, compaction.tokens_before, parse_iso_ms(entry.timestamp))
 
 
 def project(lines: Lines, positions: Sequence[int], compaction: int | None) -> list[Projected]:

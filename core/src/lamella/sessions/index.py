@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,11 @@ from attrs import field, frozen
 
 from lamella.errors import SessionError, SessionNotFound
 from lamella.sessions.keys import check_session_id, normalize_key
-from lamella.sessions.lines import BOM, decode_line, well_formed
+from lamella.sessions.lines import decode_line, well_formed_json
 from lamella.sessions.locks import locked
 from lamella.sessions.reader import is_header
-from lamella.text.days import utc_iso
-from lamella.text.files import write_atomic
+from lamella.text.days import file_stamp, unix_ms
+from lamella.text.files import BOM, write_atomic
 
 INDEX_NAME = "sessions.json"
 BACKUP_NAME = "sessions.json.bak"
@@ -159,7 +158,7 @@ class SessionIndex:
         problem, sessions = self._parse()
         if problem is None:
             return sessions
-        kept = self.path.with_name(f"{INDEX_NAME}.corrupt.{utc_iso().replace(':', '-')}")
+        kept = self.path.with_name(f"{INDEX_NAME}.corrupt.{file_stamp()}")
         write_atomic(kept, self.path.read_bytes())
         recovered = self._recover(sessions)
         self._save(_serialize(recovered))
@@ -248,10 +247,9 @@ def merge_entry(entry: Mapping[str, Any], fields: Mapping[str, Any], *, touch: b
     merged = {**entry, **fields}
     if "model" in fields and "modelProvider" not in fields and fields["model"] != entry.get("model"):
         merged.pop("modelProvider", None)
-    now = int(time.time() * 1000)
     times = [t for t in (entry.get("updatedAt"), fields.get("updatedAt")) if isinstance(t, (int, float))]
     if touch:
-        times.append(now)
+        times.append(unix_ms())
     if times:
         merged["updatedAt"] = int(max(times))
     return {k: v for k, v in merged.items() if v is not None}
@@ -310,7 +308,7 @@ def _migrated(entry: SessionEntry) -> SessionEntry:
 
 
 def _serialize(sessions: Sessions) -> bytes:
-    return (json.dumps(well_formed(sessions), ensure_ascii=False, indent=2) + "\n").encode()
+    return (json.dumps(well_formed_json(sessions), ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def _variants(sessions: Sessions, normal: str) -> list[tuple[str, SessionEntry]]:

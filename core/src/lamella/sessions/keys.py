@@ -101,9 +101,14 @@ def slug_agent_id(text: str) -> str:
     return slug or DEFAULT_AGENT
 
 
+def is_session_id(text: str) -> bool:
+    """Whether a text may be a session id, which is part of a file name."""
+    return _SESSION_ID.match(text) is not None
+
+
 def check_session_id(text: str) -> str:
-    """The session id, if it may be part of a file name."""
-    if not _SESSION_ID.match(text):
+    """The session id, if it is one. Raises `UsageError`."""
+    if not is_session_id(text):
         raise UsageError(
             f"session id {text!r}: expected letters, digits, '.', '_' or '-', "
             "starting with a letter or digit, at most 128 characters"

@@ -7,22 +7,20 @@ Reading accepts a byte-order mark, CRLF, NUL padding, bytes that are not UTF-8 a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import msgspec
 from attrs import field, frozen
 
+from lamella.text.files import BOM
+from lamella.text.unicode import well_formed
 from lamella.types.entries import Damage, Entry
 from lamella.types.messages import JsonObject
 
-BOM = b"\xef\xbb\xbf"
 # White space around a line, the mark that Windows tools put before the first, and the zeros that
 # a file system leaves where a crash kept it from writing data.
 _PADDING = b" \t\r\n\x00"
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Head(msgspec.Struct, gc=False):
@@ -42,14 +40,14 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def well_formed(value: Any) -> Any:
-    """A JSON value with lone surrogates in its strings replaced by U+FFFD."""
+def well_formed_json(value: Any) -> Any:
+    """A JSON value whose strings are `well_formed`."""
     if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value) if not value.isascii() else value
+        return well_formed(value)
     if isinstance(value, dict):
-        return {well_formed(k): well_formed(v) for k, v in value.items()}
+        return {well_formed_json(k): well_formed_json(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [well_formed(v) for v in value]
+        return [well_formed_json(v) for v in value]
     return value
 
 
@@ -70,7 +68,7 @@ def decode_line(line: bytes) -> Any:
     except (msgspec.DecodeError, RecursionError):
         text = line.decode("utf-8", "replace")
         try:
-            return well_formed(json.loads(text, parse_constant=_reject_constant))
+            return well_formed_json(json.loads(text, parse_constant=_reject_constant))
         except RecursionError:
             raise ValueError("nested too deeply") from None
 
@@ -80,7 +78,7 @@ def encode_line(value: JsonObject) -> bytes:
     try:
         return _encode(value) + b"\n"
     except UnicodeEncodeError:
-        return _encode(well_formed(dict(value))) + b"\n"
+        return _encode(well_formed_json(dict(value))) + b"\n"
 
 
 def read_head(line: bytes) -> Head | Damage | None:

@@ -19,14 +19,13 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 import filelock
 from attrs import frozen
 
 from lamella.errors import SessionLocked
-from lamella.text.days import utc_iso
+from lamella.text.days import parse_iso_ms, utc_iso
 
 LOCK_FOLDER = ".locks"
 STALE_SECONDS = 30 * 60.0
@@ -116,10 +115,8 @@ def read_owner(path: Path) -> LockOwner | None:
 def _moment(value: object) -> float | None:
     if not isinstance(value, str):
         return None
-    try:
-        return datetime.fromisoformat(value).timestamp()
-    except ValueError:
-        return None
+    moment = parse_iso_ms(value)
+    return None if moment is None else moment / 1000
 
 
 def is_stale(owner: LockOwner, *, now: float, modified: float, stale_after: float = STALE_SECONDS) -> bool:

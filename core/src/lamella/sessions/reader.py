@@ -13,12 +13,13 @@ from typing import Any
 from attrs import field, frozen
 
 from lamella.errors import SessionNotFound, TranscriptError
-from lamella.sessions.lines import BOM, Head, Lines, decode_line, encode_line, read_head, strip_line, to_entry
+from lamella.sessions.keys import is_session_id
+from lamella.sessions.lines import Head, Lines, decode_line, encode_line, read_head, strip_line, to_entry
 from lamella.sessions.migrate import CURRENT_VERSION, migrate, version_of
+from lamella.text.files import BOM
 from lamella.types.entries import Damage, Header
 from lamella.types.messages import JsonObject
 
-_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
 _HEADER_START = re.compile(rb'\s*\{\s*"type"\s*:\s*"session"')
 
 
@@ -197,7 +198,7 @@ def _stand_in(path: Path, data: bytes, raw: list[bytes], lines: Lines, damage: l
     return {
         "type": "session",
         "version": CURRENT_VERSION,
-        "id": stem if _SESSION_ID.match(stem) else "recovered",
+        "id": stem if is_session_id(stem) else "recovered",
         "timestamp": lines.entry(0).timestamp if lines else "",
         "cwd": "",
     }

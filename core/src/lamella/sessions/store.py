@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from lamella.sessions.index import IndexDamage, SessionIndex
 from lamella.sessions.keys import SessionKey
 from lamella.sessions.locks import PathLock
 from lamella.sessions.transcript import SessionFile
+from lamella.text.days import unix_ms
 from lamella.types.messages import JsonObject, Usage
 
 
@@ -71,7 +71,7 @@ class SessionStore:
             lambda _old: {
                 "sessionId": session_id,
                 "sessionFile": name,
-                "updatedAt": int(time.time() * 1000),
+                "updatedAt": unix_ms(),
                 "chatType": key.chat_type,
                 **(keep or {}),
             },
@@ -144,7 +144,7 @@ class StoredRecord:
             merged["lifetimeUsage"] = totals
             merged["compactionCount"] = (merged.get("compactionCount") or 0) + compactions
             merged["transcriptEntries"] = (merged.get("transcriptEntries") or 0) + entries
-            merged["updatedAt"] = int(time.time() * 1000)
+            merged["updatedAt"] = unix_ms()
             return merged
 
         self.index.update(self.key, change)

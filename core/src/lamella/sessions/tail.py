@@ -14,9 +14,10 @@ from pathlib import Path
 from attrs import field, frozen
 
 from lamella.sessions.context import ModelState
-from lamella.sessions.lines import BOM, Head, Lines, decode_line, read_head
+from lamella.sessions.lines import Head, Lines, decode_line, read_head
 from lamella.sessions.reader import is_header, to_header
 from lamella.sessions.tree import find_leaf, is_conversation
+from lamella.text.files import BOM
 from lamella.types.entries import Compaction, Damage, Header
 
 _BLOCK = 1 << 16

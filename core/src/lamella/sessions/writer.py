@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lamella.errors import TranscriptError
 from lamella.sessions.lines import encode_line
-from lamella.text.days import utc_iso
+from lamella.text.days import file_stamp
 from lamella.text.files import sync_directory, write_atomic
 from lamella.types.messages import JsonObject
 
@@ -108,8 +108,7 @@ def rewrite(path: Path, objects: Iterable[bytes]) -> Path:
     Returns the path of the copy, named as OpenClaw names archives: `<file>.bak.<time>`.
     """
     original = path.read_bytes()
-    stamp = utc_iso().replace(":", "-")
-    copy = path.with_name(f"{path.name}.bak.{stamp}")
+    copy = path.with_name(f"{path.name}.bak.{file_stamp()}")
     write_atomic(copy, original)
     write_atomic(path, b"".join(line.rstrip(b"\r\n") + b"\n" for line in objects))
     return copy

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
+import time
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lamella.errors import UsageError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def utc_now() -> datetime:
@@ -40,6 +43,27 @@ def human_day(now: datetime | None = None, tz: str = "") -> str:
 def utc_iso(now: datetime | None = None) -> str:
     """`2026-05-10T08:30:00.123Z`: UTC with milliseconds, which are cut and not rounded."""
     return _aware(now).astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def file_stamp() -> str:
+    """This moment as `utc_iso` gives it, in characters that every file system takes."""
+    return utc_iso().replace(":", "-")
+
+
+def unix_ms() -> int:
+    """This moment in Unix milliseconds, as messages and sessions.json have it."""
+    return int(time.time() * 1000)
+
+
+def parse_iso_ms(text: str) -> int | None:
+    """Unix milliseconds of an ISO time; None when it cannot be read. No zone means UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _aware(now: datetime | None) -> datetime:

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from lamella.errors import LamellaError
-from lamella.text.days import utc_iso
+from lamella.text.days import file_stamp
 from lamella_memory_core.schema import APPLICATION_ID, CREATE_FTS, SCHEMA_VERSION, meta, metadata
 
 NAME = "memory.sqlite"
@@ -142,8 +142,7 @@ class Database:
             raw.close()
 
     def _move_aside(self, reason: str) -> None:
-        stamp = utc_iso().replace(":", "-")
-        aside = self.path.with_name(f"{NAME}.broken-{stamp}")
+        aside = self.path.with_name(f"{NAME}.broken-{file_stamp()}")
         for suffix in _SIDE_FILES:
             source = Path(f"{self.path}{suffix}")
             if source.exists():
