@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -38,18 +38,16 @@ from lamella.session import Session
 from lamella.sessions.index import IndexDamage
 from lamella.sessions.keys import DEFAULT_AGENT, SessionKey, check_agent_id, parse_key
 from lamella.sessions.store import SessionStore
-from lamella.text.estimate import estimate_pi, estimate_tokens
+from lamella.text.estimate import ESTIMATORS, Estimator
 from lamella.tools.builtin import builtin_tools
 from lamella.tools.registry import ToolRegistry
 from lamella.types import hooks as h
 from lamella.types.events import Notice, PluginFault
 from lamella.types.host import Trigger
 from lamella.types.memory import EmbedderRegistration, MemoryService
-from lamella.types.messages import ImageBlock, Message
+from lamella.types.messages import ImageBlock
 from lamella.types.model import Model, ModelChoice, ModelProvider, ThinkingLevel
 from lamella.types.tools import Tool
-
-T = TypeVar("T")
 
 PLUGINS_VARIABLE = "LAMELLA_PLUGINS"
 MODEL_VARIABLE = "LAMELLA_MODEL"
@@ -279,9 +277,9 @@ class Runtime:
         )
 
     @cached_property
-    def estimate(self) -> Callable[[Message], int]:
+    def estimate(self) -> Estimator:
         """The configured token estimator. Raises `ConfigError` for an unknown one."""
-        known: dict[str, Callable[[Message], int]] = {"lamella": estimate_tokens, "pi": estimate_pi}
+        known = dict(ESTIMATORS)
         found = self._named(self.hooks.register_token_estimators(self._registration()), "token estimator", known)
         known.update((name, estimator.estimate) for name, estimator in found.items())
         name = self.settings.context.estimator

@@ -14,12 +14,14 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from lamella.agent.cut import Estimate, prepare_compaction, tokens_in_context
+from lamella.agent.cut import prepare_compaction, tokens_in_context
 from lamella.agent.summaries import Ask, summarize
 from lamella.config.budget import Budget
 from lamella.errors import ModelAborted, ModelError, TranscriptError
 from lamella.plugins.hooks import Hooks
 from lamella.sessions.transcript import SessionFile
+from lamella.text.conversation import FileLists
+from lamella.text.estimate import Estimator
 from lamella.types import events as e
 from lamella.types import hooks as h
 from lamella.types.host import Host
@@ -51,7 +53,7 @@ class Compactor:
     hooks: Hooks
     host: Host
     budget: Budget
-    estimate: Estimate
+    estimate: Estimator
     ask: Ask
     emit: Emit
 
@@ -100,7 +102,7 @@ class Compactor:
             first_kept = answer.first_kept_entry_id or prepared.first_kept_entry_id
         else:
             summary = await summarize(prepared, self.ask, instructions)
-            details, first_kept = self._details(prepared, cause), prepared.first_kept_entry_id
+            details, first_kept = _details(prepared, cause), prepared.first_kept_entry_id
         size_before = self._size()
         entry = self.file.append_compaction(
             summary, first_kept, prepared.tokens_before, details=details, from_hook=answer is not None
@@ -127,10 +129,8 @@ class Compactor:
             estimate=self.estimate,
         )
 
-    def _details(self, prepared: h.Preparation, cause: e.CompactionCause) -> dict[str, Any]:
-        return {
-            "readFiles": list(prepared.read_files),
-            "modifiedFiles": list(prepared.modified_files),
-            "cause": cause,
-            "foldedEntryIds": list(prepared.folded_entry_ids),
-        }
+
+def _details(prepared: h.Preparation, cause: e.CompactionCause) -> dict[str, Any]:
+    """What is stored beside the engine's own summary; the next compaction reads the file lists again."""
+    files = FileLists(prepared.read_files, prepared.modified_files)
+    return {**files.to_details(), "cause": cause, "foldedEntryIds": list(prepared.folded_entry_ids)}

@@ -6,14 +6,13 @@ newest result still leaves a legal cut, and every entry that a model sees costs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from attrs import frozen
 
-from lamella.sessions.context import Context, Projected, project
+from lamella.sessions.context import Context, Projected
 from lamella.text.conversation import FileOps, file_lists, file_operations
-from lamella.text.estimate import usable_usage
+from lamella.text.estimate import ContextEstimate, Estimator, estimate_context
 from lamella.types.entries import Compaction, Entry
 from lamella.types.hooks import Preparation
 from lamella.types.messages import (
@@ -25,8 +24,6 @@ from lamella.types.messages import (
     Message,
     UserMessage,
 )
-
-Estimate: TypeAlias = Callable[[Message], int]
 
 # A kept part may begin with any of these, never with a tool result.
 _CUTTABLE = (
@@ -75,7 +72,7 @@ def find_turn_start(items: Sequence[Projected], index: int, start: int) -> int:
 
 
 def find_cut_point(
-    items: Sequence[Projected], start: int, end: int, keep_recent_tokens: int, estimate: Estimate
+    items: Sequence[Projected], start: int, end: int, keep_recent_tokens: int, estimate: Estimator
 ) -> CutPoint:
     """The cut that keeps about `keep_recent_tokens` of items[start:end], at least one legal start."""
     cut_points = [i for i in range(start, end) if _is_cut_point(items[i])]
@@ -98,27 +95,23 @@ def find_cut_point(
     return CutPoint(cut, find_turn_start(items, cut, start))
 
 
-def tokens_in_context(context: Context, estimate: Estimate) -> int:
+def tokens_in_context(context: Context, estimate: Estimator) -> int:
     """The size of a context: the last reply's own count plus estimates after it, where there is one.
 
     Counts from before the latest compaction or edit describe another context and are not used.
     """
-    return measure_context(context, estimate)[0]
+    return measure_context(context, estimate).tokens
 
 
-def measure_context(context: Context, estimate: Estimate) -> tuple[int, bool]:
-    """(tokens, whether a reply's own count is in it). Only such a count includes the system prompt."""
-    items = project(context.lines, context.positions, context.compaction)
+def measure_context(context: Context, estimate: Estimator) -> ContextEstimate:
+    """As `tokens_in_context`, with what the size is made of. Only a reply's count includes the system prompt."""
     barrier = _barrier(context)
-    total = 0
-    for i in range(len(items) - 1, -1, -1):
-        for message in items[i].messages:
-            if isinstance(message, AssistantMessage) and context.positions[i] > barrier:
-                usage = usable_usage(message)
-                if usage:
-                    return usage.context_tokens + total, True
-            total += estimate(message)
-    return total, False
+    usable_from = count = 0
+    for position, item in zip(context.positions, context.items, strict=True):
+        count += len(item.messages)
+        if position <= barrier:
+            usable_from = count
+    return estimate_context(context.messages, estimate, usable_from=usable_from)
 
 
 def _barrier(context: Context) -> int:
@@ -128,10 +121,10 @@ def _barrier(context: Context) -> int:
 
 
 def prepare_compaction(
-    context: Context, *, keep_recent_tokens: int, reserve_tokens: int, estimate: Estimate
+    context: Context, *, keep_recent_tokens: int, reserve_tokens: int, estimate: Estimator
 ) -> Preparation | None:
     """What a compaction of this context would fold; None when there is nothing to fold."""
-    items = project(context.lines, context.positions, context.compaction)
+    items = context.items
     if not items or _last_is_compaction(context):
         return None
     previous = items[0].entry if context.compaction is not None else None
@@ -164,8 +157,8 @@ def _last_is_compaction(context: Context) -> bool:
     """Nothing that a model sees has come after the latest compaction."""
     if context.compaction is None:
         return False
-    after = [p for p in context.positions if p > context.compaction]
-    return not any(item.messages for item in project(context.lines, after, None))
+    after = (i for p, i in zip(context.positions, context.items, strict=True) if p > context.compaction)
+    return not any(item.messages for item in after)
 
 
 def _messages(items: Sequence[Projected]) -> tuple[Message, ...]:

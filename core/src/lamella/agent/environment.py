@@ -11,8 +11,8 @@ from attrs import field, frozen
 from lamella.config.schema import AgentSection, Settings
 from lamella.memory.writer import MemoryWriter
 from lamella.plugins.hooks import Hooks
+from lamella.text.estimate import Estimator
 from lamella.types.hooks import PromptSection
-from lamella.types.messages import Message
 from lamella.types.model import Model
 from lamella.types.tools import Tool
 
@@ -31,7 +31,7 @@ class Environment:
     hooks: Hooks = field(repr=False)
     tools: Mapping[str, Tool] = field(repr=False)
     sections: tuple[PromptSection, ...] = field(repr=False)
-    estimate: Callable[[Message], int] = field(repr=False)
+    estimate: Estimator = field(repr=False)
     make_model: Callable[[str], Model] = field(repr=False)
     writer: MemoryWriter = field(repr=False)
     system_prompt: str = ""

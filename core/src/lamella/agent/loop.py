@@ -7,7 +7,6 @@ in Pi's order (`lamella.types.events`); a message counts from its `message_end` 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -16,6 +15,7 @@ from attrs import field, frozen
 
 from lamella.agent.toolcalls import ToolPolicy, run_tool_calls
 from lamella.errors import ModelAborted, ModelError, ModelTransient
+from lamella.text.days import unix_ms
 from lamella.types import events as e
 from lamella.types.messages import (
     AssistantMessage,
@@ -151,7 +151,7 @@ async def _reply(
         done = Done(failed_reply(setup.model, early, partial), early)
     reply = done.message
     if reply.timestamp is None:
-        reply = attrs.evolve(reply, timestamp=int(time.time() * 1000))
+        reply = attrs.evolve(reply, timestamp=unix_ms())
     if not started:
         emit(e.MessageStart(reply))
     emit(e.MessageEnd(reply))
@@ -163,9 +163,7 @@ def failed_reply(model: Model, error: ModelError, partial: AssistantMessage | No
     stop = "aborted" if isinstance(error, ModelAborted) else "error"
     if partial is None:
         partial = AssistantMessage((TextBlock(""),), model.provider, model.id, model.api)
-    return attrs.evolve(
-        partial, stop_reason=stop, error_message=str(error), timestamp=partial.timestamp or int(time.time() * 1000)
-    )
+    return attrs.evolve(partial, stop_reason=stop, error_message=str(error), timestamp=partial.timestamp or unix_ms())
 
 
 async def _until_aborted(stream: AsyncIterator[StreamEvent], aborted: asyncio.Event) -> AsyncIterator[Delta | Done]:

@@ -15,6 +15,7 @@ from lamella.context.profiles import ProviderProfile
 from lamella.context.repair import CONVERSATION_GOES_ON, SOURCES, repair
 from lamella.plugins.hooks import Hooks
 from lamella.text.conversation import convert_to_model_messages
+from lamella.text.estimate import Estimator
 from lamella.types import hooks as h
 from lamella.types.host import Host
 from lamella.types.messages import (
@@ -29,7 +30,6 @@ from lamella.types.messages import (
 )
 
 ActionName: TypeAlias = Literal["kept", "trimmed", "cleared", "dropped", "synthesised", "merged"]
-Estimate: TypeAlias = Callable[[Message], int]
 
 
 @frozen(slots=True)
@@ -76,7 +76,7 @@ async def preview(
     profile: ProviderProfile,
     *,
     same_model: Callable[[AssistantMessage], bool],
-    estimate: Estimate,
+    estimate: Estimator,
     hooks: Hooks | None = None,
     host: Host | None = None,
     window: int = 0,
@@ -113,7 +113,7 @@ def _sources(message: Message) -> tuple[int, ...]:
     return tuple(getattr(message, "extra", {}).get(SOURCES, ()))
 
 
-def _fates(sources: Sequence[Source], request: Sequence[ModelMessage], estimate: Estimate) -> list[Action]:
+def _fates(sources: Sequence[Source], request: Sequence[ModelMessage], estimate: Estimator) -> list[Action]:
     made_of = {i: m for m in request for i in _sources(m)}
     actions = []
     for i, source in enumerate(sources):
@@ -139,7 +139,7 @@ def _why_dropped(message: Message) -> str:
     return "not_for_models"
 
 
-def _synthesised(request: Sequence[ModelMessage], estimate: Estimate) -> list[Action]:
+def _synthesised(request: Sequence[ModelMessage], estimate: Estimator) -> list[Action]:
     actions = []
     for i, message in enumerate(request):
         if not _sources(message):

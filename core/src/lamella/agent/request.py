@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lamella.context.profiles import profile_for_api
 from lamella.context.repair import repair
 from lamella.errors import ContextOverflow
 from lamella.plugins.hooks import Hooks
 from lamella.text.conversation import convert_to_model_messages
-from lamella.text.estimate import estimate_text
+from lamella.text.estimate import Estimator, estimate_text
 from lamella.types import hooks as h
 from lamella.types.host import Host
 from lamella.types.messages import (
     AssistantMessage,
+    Block,
     ImageBlock,
     Message,
     ModelMessage,
     TextBlock,
-    ToolResultMessage,
     UserMessage,
     blocks_of,
 )
@@ -38,7 +37,7 @@ class RequestBuilder:
     model: Model
     hooks: Hooks
     host: Host
-    estimate: Callable[[Message], int]
+    estimate: Estimator
     system_prompt: str
     tools: tuple[ToolSpec, ...]
     window: int
@@ -90,17 +89,13 @@ def without_images(message: ModelMessage) -> ModelMessage:
         return message
     if not any(isinstance(b, ImageBlock) for b in message.content):
         return message
-    kept: list[Any] = []
+    kept: list[Block] = []
     for block in message.content:
         if not isinstance(block, ImageBlock):
             kept.append(block)
         elif not (kept and kept[-1] == TextBlock(IMAGE_LEFT_OUT)):
             kept.append(TextBlock(IMAGE_LEFT_OUT))
-    if isinstance(message, ToolResultMessage):
-        return ToolResultMessage(
-            message.tool_call_id, message.tool_name, tuple(kept), message.is_error, message.details, message.timestamp
-        )
-    return UserMessage(tuple(kept), message.timestamp)
+    return evolve(message, content=tuple(kept))
 
 
 def prepend_to_newest(history: Sequence[ModelMessage], text: str) -> tuple[ModelMessage, ...]:

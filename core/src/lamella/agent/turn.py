@@ -16,6 +16,8 @@ from lamella.agent.workbench import Workbench
 from lamella.errors import ContextOverflow, ModelAborted, ModelError
 from lamella.models.classify import usage_overflows
 from lamella.plugins.hooks import merge_additions
+from lamella.text.days import unix_ms
+from lamella.text.estimate import should_compact
 from lamella.types import events as e
 from lamella.types import hooks as h
 from lamella.types.messages import (
@@ -111,7 +113,7 @@ class Turn:
             self.bench.transcript_bytes(),
         )
         await self.bench.environment.hooks.before_turn(event, host)
-        if self.bench.environment.settings.compaction.enabled and tokens > limits.threshold:
+        if should_compact(tokens, limits.window, limits.reserve, self.bench.environment.settings.compaction.enabled):
             await self._compact("threshold", host)
 
     async def _additions(self, prompt: str, host: SessionHost) -> h.PromptAddition:
@@ -200,7 +202,7 @@ class Turn:
             return
         if usage_overflows(reply, limits.window):
             await self._compact("overflow", host)
-        elif self.bench.tokens() > limits.threshold:
+        elif should_compact(self.bench.tokens(), limits.window, limits.reserve):
             await self._compact("threshold", host)
 
     async def _compact(
@@ -227,7 +229,7 @@ class Turn:
         if not lines:
             return ()
         self.bench.record.patch({"pendingEvents": None})
-        return (CustomMessage(EVENT_TYPE, "\n".join(lines), display=False, timestamp=_now()),)
+        return (CustomMessage(EVENT_TYPE, "\n".join(lines), display=False, timestamp=unix_ms()),)
 
     def _compaction_count(self) -> int:
         count = self.bench.record.read().get("compactionCount")
@@ -265,8 +267,4 @@ class Turn:
 
 
 def user_message(text: str, images: Sequence[ImageBlock] = ()) -> UserMessage:
-    return UserMessage((TextBlock(text), *images), _now())
-
-
-def _now() -> int:
-    return int(time.time() * 1000)
+    return UserMessage((TextBlock(text), *images), unix_ms())

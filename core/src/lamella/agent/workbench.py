@@ -59,10 +59,10 @@ class Workbench:
 
     def tokens(self) -> int:
         """Tokens that the session's next request takes, before its new prompt."""
-        tokens, reported = measure_context(self.file.context(), self.environment.estimate)
-        if reported:
-            return tokens
-        return tokens + fixed_tokens(self.system_prompt(), (t.spec for t in self.environment.tools.values()))
+        measured = measure_context(self.file.context(), self.environment.estimate)
+        if measured.last_usage_index is not None:
+            return measured.tokens
+        return measured.tokens + fixed_tokens(self.system_prompt(), (t.spec for t in self.environment.tools.values()))
 
     def transcript_bytes(self) -> int:
         return self.file.path.stat().st_size if self.file.path.exists() else 0

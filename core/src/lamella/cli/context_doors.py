@@ -130,7 +130,7 @@ def _sources(session: SessionFile, prompt: str, now: int | None) -> list[Source]
     from lamella.types.messages import TextBlock, UserMessage
 
     context = session.context()
-    sources = [Source(m, p.entry.id) for p in context.projected for m in p.messages]
+    sources = [Source(m, item.entry.id) for item in context.items for m in item.messages]
     if prompt:
         entries = session.branch_entries()
         last = parse_iso_ms(entries[-1].timestamp) if entries else None

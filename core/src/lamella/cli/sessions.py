@@ -161,7 +161,7 @@ def show_context(file: Path, leaf: str | None, estimator: str, verify: bool, as_
     from lamella.agent.cut import tokens_in_context
     from lamella.sessions.context import build_context
     from lamella.sessions.transcript import SessionFile
-    from lamella.text.estimate import estimate_pi, estimate_tokens
+    from lamella.text.estimate import ESTIMATORS
     from lamella.types.message_json import dump_message
 
     set_up_logging(False)
@@ -170,7 +170,7 @@ def show_context(file: Path, leaf: str | None, estimator: str, verify: bool, as_
         context = found.context()
     else:
         context = build_context(found.lines(), found.path_of(full_id(found, leaf)))
-    estimate = estimate_pi if estimator == "pi" else estimate_tokens
+    estimate = ESTIMATORS[estimator]
     state = context.state
     result: dict[str, Any] = {
         "messages": [dump_message(m) for m in context.messages],

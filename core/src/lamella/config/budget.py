@@ -15,10 +15,6 @@ class Budget:
     reserve: int
     keep_recent: int
 
-    @property
-    def threshold(self) -> int:
-        return self.window - self.reserve
-
 
 def budget(settings: CompactionSection, window: int) -> Budget:
     """The numbers that are in force for a window.

@@ -44,7 +44,7 @@ class Projected:
     messages: tuple[Message, ...]
 
 
-@define(slots=True)
+@frozen(slots=True)
 class Context:
     """What a branch gives a model. Messages are decoded when they are first read."""
 
@@ -54,13 +54,51 @@ class Context:
     state: ModelState
 
     @cached_property
-    def projected(self) -> tuple[Projected, ...]:
-        """Entries in the order in which the model sees them, those without messages left out."""
-        return tuple(p for p in project(self.lines, self.positions, self.compaction) if p.messages)
+    def items(self) -> tuple[Projected, ...]:
+        """All entries in the order in which the model sees them, one for each of `positions`."""
+        return tuple(project(self.lines, self.positions, self.compaction))
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
-        return tuple(m for p in self.projected for m in p.messages)
+        return tuple(m for item in self.items for m in item.messages)
+
+
+@define(slots=True)
+class StateSearch:
+    """Model and thinking level, looked for from a leaf upwards: the first of each that is met counts.
+
+    A failed reply counts as a use of its model.
+    """
+
+    model: tuple[str, str] | None = None
+    level: str | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.model is not None and self.level is not None
+
+    def look(self, lines: Lines, position: int) -> None:
+        """Take what one entry says; it is decoded only when it may say something that is missing."""
+        kind = lines.heads[position].type
+        if kind == "thinking_level_change" and self.level is None:
+            self.level = lines.entry(position).text("thinkingLevel") or "off"
+        elif kind in ("model_change", "message") and self.model is None:
+            self.model = _model_in(lines.entry(position))
+
+    def result(self, above: ModelState | None = None) -> ModelState:
+        """What was found; what was not is as `above` the entries that were looked at."""
+        above = above or ModelState()
+        provider, model_id = self.model or (above.provider, above.model_id)
+        return ModelState(provider, model_id, self.level or above.thinking_level)
+
+
+def _model_in(entry: Entry) -> tuple[str, str] | None:
+    if entry.type == "model_change":
+        return entry.text("provider"), entry.text("modelId")
+    if entry.role == "assistant":
+        raw = entry.fields["message"]
+        return str(raw.get("provider") or ""), str(raw.get("model") or "")
+    return None
 
 
 def latest_compaction(lines: Lines, path: Sequence[int]) -> int | None:
@@ -90,23 +128,13 @@ def visible_positions(lines: Lines, path: Sequence[int]) -> tuple[tuple[int, ...
 
 
 def state_of(lines: Lines, path: Sequence[int]) -> ModelState:
-    """The last model and thinking level on a branch; failed replies count as a use of their model."""
-    provider = model_id = level = None
+    """The last model and thinking level on a branch."""
+    search = StateSearch()
     for position in reversed(path):
-        kind = lines.heads[position].type
-        if kind == "thinking_level_change" and level is None:
-            level = lines.entry(position).text("thinkingLevel", "off")
-        elif provider is None and kind == "model_change":
-            entry = lines.entry(position)
-            provider, model_id = entry.text("provider"), entry.text("modelId")
-        elif provider is None and kind == "message":
-            entry = lines.entry(position)
-            if entry.role == "assistant":
-                raw = entry.fields["message"]
-                provider, model_id = str(raw.get("provider") or ""), str(raw.get("model") or "")
-        if provider is not None and level is not None:
+        search.look(lines, position)
+        if search.done:
             break
-    return ModelState(provider, model_id, level or "off")
+    return search.result()
 
 
 def build_context(lines: Lines, path: Sequence[int], state: ModelState | None = None) -> Context:

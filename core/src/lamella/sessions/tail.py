@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from lamella.sessions.context import ModelState
+from lamella.sessions.context import ModelState, StateSearch
 from lamella.sessions.lines import Head, Lines, decode_line, read_head
 from lamella.sessions.reader import is_header, to_header
 from lamella.sessions.tree import find_leaf, is_conversation
@@ -99,9 +99,7 @@ class _Backward:
         self.end_damaged = False
         self.on_path: set[int] = set()
         self.index: dict[str, int] = {}
-        self.provider: str | None = None
-        self.model_id: str | None = None
-        self.level: str | None = None
+        self.state = StateSearch()
         self.path: list[int] = []
         self.compaction: Compaction | None = None
         self.context_done = False
@@ -115,7 +113,7 @@ class _Backward:
         position, reaches_root = leaf, False
         while True:
             self._visit(position)
-            if self.context_done and self._state_known():
+            if self.context_done and self.state.done:
                 break
             parent = self.lines.heads[position].parentId
             if parent is None:
@@ -127,9 +125,6 @@ class _Backward:
                 return None
             position = above
         return self._result(leaf, complete, reaches_root)
-
-    def _state_known(self) -> bool:
-        return self.provider is not None and self.level is not None
 
     def _find_leaf(self, source: Iterator[tuple[int, bytes]]) -> int | None:
         for offset, line in source:
@@ -175,19 +170,7 @@ class _Backward:
             self.context_done = kept is None or kept == head.id
         elif self.compaction is not None and head.id == self.compaction.first_kept_entry_id:
             self.context_done = True
-        self._note_state(position, head)
-
-    def _note_state(self, position: int, head: Head) -> None:
-        if head.type == "thinking_level_change" and self.level is None:
-            self.level = self.lines.entry(position).text("thinkingLevel", "off")
-        elif self.provider is None and head.type == "model_change":
-            entry = self.lines.entry(position)
-            self.provider, self.model_id = entry.text("provider"), entry.text("modelId")
-        elif self.provider is None and head.type == "message":
-            entry = self.lines.entry(position)
-            if entry.role == "assistant":
-                raw = entry.fields["message"]
-                self.provider, self.model_id = str(raw.get("provider") or ""), str(raw.get("model") or "")
+        self.state.look(self.lines, position)
 
     def _find(self, source: Iterator[tuple[int, bytes]], wanted: str) -> int | None:
         known = self.index.get(wanted)
@@ -215,7 +198,7 @@ class _Backward:
             lines,
             None if leaf is None else last - leaf,
             tuple(last - p for p in reversed(self.path)),
-            ModelState(self.provider, self.model_id, self.level or "off"),
+            self.state.result(),
             tuple(reversed(self.damage)),
             self.size,
             complete,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lamella.errors import EntryNotFound, SessionNotFound, UsageError
-from lamella.sessions.context import Context, ModelState, build_context, state_of
+from lamella.sessions.context import Context, ModelState, StateSearch, build_context, state_of
 from lamella.sessions.lines import Lines, encode_line, to_entry
 from lamella.sessions.migrate import CURRENT_VERSION
 from lamella.sessions.reader import read_transcript, to_header
@@ -242,7 +242,9 @@ class SessionFile:
         self._store(entry, line)
         self._leaf = self._lines.add(entry, line.rstrip(b"\n"))
         self._path.append(self._leaf)
-        self._note_state(entry)
+        said = StateSearch()
+        said.look(self._lines, self._leaf)
+        self.state = said.result(self.state)
         self._context = None
         self.appended += 1
         return entry
@@ -434,17 +436,6 @@ class SessionFile:
             self._appender.open()
         self._appender.end_line()
         self._appendable = True
-
-    def _note_state(self, entry: Entry) -> None:
-        match entry.type:
-            case "thinking_level_change":
-                self.state = ModelState(self.state.provider, self.state.model_id, entry.text("thinkingLevel", "off"))
-            case "model_change":
-                self.state = ModelState(entry.text("provider"), entry.text("modelId"), self.state.thinking_level)
-            case "message" if entry.role == "assistant":
-                message = entry.message
-                assert isinstance(message, AssistantMessage)
-                self.state = ModelState(message.provider, message.model, self.state.thinking_level)
 
 
 def _says_something(entry: Entry) -> bool:

@@ -144,13 +144,15 @@ def usable_usage(message: Message) -> Usage | None:
     return message.usage if message.usage.context_tokens > 0 else None
 
 
-def estimate_context(messages: Sequence[Message], estimator: Estimator = estimate_tokens) -> ContextEstimate:
+def estimate_context(
+    messages: Sequence[Message], estimator: Estimator = estimate_tokens, *, usable_from: int = 0
+) -> ContextEstimate:
     """The last reported usage plus an estimate of what came after it.
 
-    Usage from before a compaction is too high for the context after it: pass only messages whose
-    usage still describes the context, or replies without usage.
+    Usage from before a compaction is too high for the context after it: reports of messages before
+    index `usable_from` do not count.
     """
-    for index in range(len(messages) - 1, -1, -1):
+    for index in range(len(messages) - 1, usable_from - 1, -1):
         usage = usable_usage(messages[index])
         if usage is not None:
             trailing = sum(map(estimator, messages[index + 1 :]))

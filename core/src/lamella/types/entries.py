@@ -7,6 +7,7 @@ survive. The classes below are typed views on that object.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from attrs import field, frozen
@@ -43,9 +44,9 @@ class Entry:
         value = self.fields.get(name)
         return value if isinstance(value, (int, float)) and not isinstance(value, bool) else default
 
-    @property
+    @cached_property
     def message(self) -> Message | None:
-        """The message of a `message` entry, else None."""
+        """The message of a `message` entry, else None. Decoded once: every turn looks at all of them."""
         raw = self.fields.get("message")
         return parse_message(raw) if self.type == "message" and isinstance(raw, Mapping) else None
 
