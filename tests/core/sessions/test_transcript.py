@@ -334,6 +334,19 @@ def test_no_bytes_make_reading_fail_otherwise(data: bytes, tmp_path_factory: Any
     assert path.read_bytes() == data
 
 
+def test_a_repeated_id_behind_the_kept_context_counts_by_its_last_line(tmp_path: Path) -> None:
+    rows = transcript(["a", "b"])
+    reply = {"role": "assistant", "content": [], "provider": "p", "model": "late"}
+    rows.append({"type": "message", "id": "m0", "parentId": None, "timestamp": "", "message": reply})
+    rows += [{**r, "id": f"k{i}", "parentId": "m1"} for i, r in enumerate(transcript(["kept"])[1:])]
+    rows.append(
+        {"type": "compaction", "id": "c", "parentId": "k0", "summary": "s", "firstKeptEntryId": "k0", "tokensBefore": 1}
+    )
+    path = write_lines(tmp_path / "s.jsonl", rows)
+    assert SessionFile.open(path, whole=True).state.model_id == "late"
+    assert SessionFile.open(path).state.model_id == "late"
+
+
 def test_a_compaction_repeats_model_and_level_and_reads_no_further(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     file = SessionFile.create(path)

@@ -90,7 +90,7 @@ def _lines_backward(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]
 
 
 class _Backward:
-    """One pass from the end. Keeps lines while they may matter, then only looks for parents."""
+    """One pass from the end. Keeps lines while they may matter, then only their places."""
 
     def __init__(self, fd: int, header: Header, start: int, size: int) -> None:
         self.fd, self.header, self.start, self.size = fd, header, start, size
@@ -110,21 +110,20 @@ class _Backward:
         leaf = self._find_leaf(source)
         if leaf is None:
             return self._result(None, complete, True)
-        position, reaches_root = leaf, False
+        position = leaf
         while True:
             self._visit(position)
-            if self.context_done and self.state.done:
-                break
             parent = self.lines.heads[position].parentId
-            if parent is None:
-                reaches_root = True
+            if parent is None or self.context_done:
                 break
             above = self._find(source, parent)
             # A missing parent, a cycle, a header in the middle: only the whole file can tell.
             if above is None or above in self.on_path:
                 return None
             position = above
-        return self._result(leaf, complete, reaches_root)
+        if not self.state.done and not self._find_state(source, parent):
+            return None
+        return self._result(leaf, complete, parent is None)
 
     def _find_leaf(self, source: Iterator[tuple[int, bytes]]) -> int | None:
         for offset, line in source:
@@ -141,17 +140,23 @@ class _Backward:
 
     def _take(self, offset: int, line: bytes) -> int | None:
         """Keep a line if it is an entry; returns its position."""
+        head = self._head(offset, line)
+        if head is None:
+            return None
+        self.lines.heads.append(head)
+        self.lines.raw.append(line)
+        position = len(self.lines) - 1
+        self.index.setdefault(head.id, position)  # of equal ids the later line counts
+        return position
+
+    def _head(self, offset: int, line: bytes) -> Head | None:
+        """Where a line stands in the tree; None for one that is no entry, which is noted as damage."""
         head = read_head(line)
         if isinstance(head, Head):
-            if head.type == "session":
-                self.damage.append(Damage("second_header", "another session header; ignored", None, offset))
-                return None
-            self.lines.heads.append(head)
-            self.lines.raw.append(line)
-            position = len(self.lines) - 1
-            self.index.setdefault(head.id, position)  # of equal ids the later line counts
-            return position
-        if head is not None:
+            if head.type != "session":
+                return head
+            self.damage.append(Damage("second_header", "another session header; ignored", None, offset))
+        elif head is not None:
             at_end = offset + len(line) == self.size
             self.end_damaged = self.end_damaged or at_end
             torn = at_end and head.code == "bad_json"
@@ -160,10 +165,10 @@ class _Backward:
         return None
 
     def _visit(self, position: int) -> None:
+        """Add an entry to the branch; the context is complete at what the compaction kept."""
         self.on_path.add(position)
+        self.path.append(position)
         head = self.lines.heads[position]
-        if not self.context_done:
-            self.path.append(position)
         if head.type == "compaction" and self.compaction is None:
             self.compaction = Compaction.of(self.lines.entry(position))
             kept = self.compaction.first_kept_entry_id
@@ -176,15 +181,47 @@ class _Backward:
         known = self.index.get(wanted)
         if known is not None:
             return known
-        needle = wanted.encode("utf-8", "surrogatepass")
-        plain = wanted.isascii() and '"' not in wanted and "\\" not in wanted
         for offset, line in source:
-            # Beyond the kept context only parents are looked for: skip other lines undecoded.
-            if self.context_done and plain and needle not in line:
-                continue
             position = self._take(offset, line)
             if position is not None and self.lines.heads[position].id == wanted:
                 return position
+        return None
+
+    def _find_state(self, source: Iterator[tuple[int, bytes]], wanted: str | None) -> bool:
+        """Follow the branch behind the kept context for model and level; only places are kept.
+
+        False when it breaks off or runs in a circle.
+        """
+        places: dict[str, tuple[int, int]] = {}
+        passed: set[str] = set()
+        while wanted is not None and not self.state.done:
+            line = self._line_of(wanted, places, source)
+            if line is None or wanted in passed:
+                return False
+            passed.add(wanted)
+            head = read_head(line)
+            assert isinstance(head, Head)
+            self.state.look(Lines([head], [line]), 0)
+            wanted = head.parentId
+        return True
+
+    def _line_of(
+        self, wanted: str, places: dict[str, tuple[int, int]], source: Iterator[tuple[int, bytes]]
+    ) -> bytes | None:
+        """The last line with this id; None when there is none, or it is on the branch already."""
+        if wanted in self.index:
+            position = self.index[wanted]
+            return None if position in self.on_path else self.lines.raw[position]
+        if wanted in places:
+            offset, length = places[wanted]
+            return os.pread(self.fd, length, offset)
+        for offset, line in source:
+            head = self._head(offset, line)
+            if head is None or head.id in self.index:
+                continue
+            places.setdefault(head.id, (offset, len(line)))
+            if head.id == wanted:
+                return line
         return None
 
     def _result(self, leaf: int | None, complete: bool, reaches_root: bool) -> Tail:
