@@ -8,7 +8,7 @@
     python3 dev.py exec CMD ARGS    run any command of the environment
 
 The environment lives in .venv (tests: .venv-dev) and is renewed when a pyproject.toml changes.
-LAMELLA_PYTHON names another interpreter.
+LAMELLA_PYTHON names another interpreter, which gets an environment of its own.
 """
 
 from __future__ import annotations
@@ -52,15 +52,16 @@ def uv() -> Path:
 
 def environment(*, dev: bool) -> Path:
     """The folder of the environment's programs, made or renewed when needed."""
-    target = ROOT / (".venv-dev" if dev else ".venv")
+    python = os.environ.get("LAMELLA_PYTHON", "")
+    other = "-" + hashlib.sha256(python.encode()).hexdigest()[:6] if python else ""
+    target = ROOT / ((".venv-dev" if dev else ".venv") + other)
     members = MEMBERS if dev else LIGHT
     stamp, wanted = target / "lamella.stamp", fingerprint(members)
     if stamp.exists() and stamp.read_text() == wanted:
         return target / BIN
     tool = uv()
     say(f"setting up {target.name} ...")
-    python = os.environ.get("LAMELLA_PYTHON", sys.executable)
-    run(tool, "venv", "--quiet", "--clear", "--python", python, target)
+    run(tool, "venv", "--quiet", "--clear", "--python", python or sys.executable, target)
     install = [tool, "pip", "install", "--quiet", "--python", target / BIN / "python"]
     for member in members:
         install += ["-e", f"./{member}"]

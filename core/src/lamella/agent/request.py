@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from attrs import evolve, frozen
+from attrs import frozen
 
+from lamella.context.images import without_images
 from lamella.context.profiles import profile_for_api
-from lamella.context.repair import repair
+from lamella.context.repair import repair, written_by
 from lamella.errors import ContextOverflow
 from lamella.plugins.hooks import Hooks
 from lamella.text.conversation import convert_to_model_messages
@@ -17,8 +18,6 @@ from lamella.types import hooks as h
 from lamella.types.host import Host
 from lamella.types.messages import (
     AssistantMessage,
-    Block,
-    ImageBlock,
     Message,
     ModelMessage,
     TextBlock,
@@ -26,8 +25,6 @@ from lamella.types.messages import (
     blocks_of,
 )
 from lamella.types.model import Model, ModelRequest, ThinkingLevel, ToolSpec
-
-IMAGE_LEFT_OUT = "(image left out: the model does not take images)"
 
 
 @frozen(slots=True)
@@ -77,25 +74,10 @@ def legal_history(messages: Sequence[Message], model: Model) -> tuple[ModelMessa
     """Messages converted and repaired for a model."""
 
     def same(message: AssistantMessage) -> bool:
-        return (message.provider, message.api, message.model) == (model.provider, model.api, model.id)
+        return written_by(message, model.provider, model.id, model.api)
 
     history = repair(convert_to_model_messages(messages), profile_for_api(model.api), same_model=same)
     return history if model.supports_images else tuple(without_images(m) for m in history)
-
-
-def without_images(message: ModelMessage) -> ModelMessage:
-    """Images replaced by a note, for models that take none."""
-    if isinstance(message, AssistantMessage) or isinstance(message.content, str):
-        return message
-    if not any(isinstance(b, ImageBlock) for b in message.content):
-        return message
-    kept: list[Block] = []
-    for block in message.content:
-        if not isinstance(block, ImageBlock):
-            kept.append(block)
-        elif not (kept and kept[-1] == TextBlock(IMAGE_LEFT_OUT)):
-            kept.append(TextBlock(IMAGE_LEFT_OUT))
-    return evolve(message, content=tuple(kept))
 
 
 def prepend_to_newest(history: Sequence[ModelMessage], text: str) -> tuple[ModelMessage, ...]:

@@ -12,12 +12,15 @@ from typing import Any, Protocol, TypeAlias
 from attrs import evolve, frozen
 
 from lamella.errors import LamellaError, ToolError
-from lamella.plugins.threads import start_in_thread
+from lamella.plugins.threads import contained, give_up, result_of, start_in_thread
+from lamella.sessions.lines import encode_line
 from lamella.tools.validation import validate_arguments
 from lamella.types import events as e
 from lamella.types.messages import (
     AssistantMessage,
+    ImageBlock,
     JsonObject,
+    OtherBlock,
     TextBlock,
     ToolCall,
     ToolResultMessage,
@@ -29,6 +32,8 @@ Emit: TypeAlias = Callable[[e.AgentEvent], None]
 
 ABORTED = "Operation aborted"
 BLOCKED = "Tool execution was blocked"
+# What a running tool gets to end by itself after an abort.
+ABORT_SECONDS = 1.5
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +92,13 @@ async def run_tool_calls(
         return await _execute(prepared, policy, make_context, emit, aborted)
 
     async def store(call: ToolCall, result: ToolResult) -> ToolResultMessage:
-        message = await policy.persist(to_message(call, result))
+        message = to_message(call, result)
+        kept = await policy.persist(message)
+        wrong = fault_in(kept)
+        if wrong:
+            emit(e.Notice("bad_tool_result", f"the result of {call.name} is kept as it was: a plugin's has {wrong}"))
+        else:
+            message = kept
         emit(e.MessageStart(message))
         emit(e.MessageEnd(message))
         return message
@@ -155,16 +166,16 @@ async def _run(tool: Tool, prepared: _Prepared, context: ToolContext, emit: Emit
         loop.call_soon_threadsafe(emit, event)
 
     context = evolve(context, update=update, cancelled=aborted)
-    work = asyncio.ensure_future(_call(tool, prepared.arguments, context))
+    work = asyncio.ensure_future(contained(_call(tool, prepared.arguments, context)))
     stop = asyncio.ensure_future(aborted.wait())
     try:
         await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
             # Tools see the abort too; give them a moment to stop in their own way.
-            await asyncio.wait({work}, timeout=2.0)
+            await asyncio.wait({work}, timeout=ABORT_SECONDS)
         if not work.done():
             return _error(ABORTED)
-        return work.result()
+        return result_of(work)
     except (ToolError, LamellaError) as error:
         return _error(str(error))
     except Exception as error:
@@ -173,7 +184,7 @@ async def _run(tool: Tool, prepared: _Prepared, context: ToolContext, emit: Emit
     finally:
         stop.cancel()
         if not work.done():
-            work.cancel()
+            await give_up(work)
         await asyncio.sleep(0)  # let updates that were sent from threads come before the end
 
 
@@ -184,11 +195,33 @@ async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) 
         answer = await start_in_thread(lambda: tool.run(arguments, context))
     if isinstance(answer, Awaitable):
         answer = await answer
-    if isinstance(answer, ToolResult):
-        return answer
     if isinstance(answer, str):
         return ToolResult(answer)
-    raise ToolError(f"tool {tool.name} returned {type(answer).__name__}, expected str or ToolResult")
+    if not isinstance(answer, ToolResult):
+        raise ToolError(f"tool {tool.name} returned {type(answer).__name__}, expected str or ToolResult")
+    wrong = fault_in(answer)
+    if wrong:
+        raise ToolError(f"tool {tool.name} returned a result with {wrong}")
+    return answer
+
+
+def fault_in(result: ToolResult | ToolResultMessage) -> str:
+    """What keeps a result from being stored, or nothing."""
+    content = result.content
+    if not isinstance(content, (str, tuple, list)):
+        return f"content of type {type(content).__name__}, expected str or blocks"
+    for block in () if isinstance(content, str) else content:
+        if not isinstance(block, (TextBlock, ImageBlock, OtherBlock)):
+            return f"a block of type {type(block).__name__}, expected TextBlock or ImageBlock"
+        if isinstance(block, TextBlock) and not isinstance(block.text, str):
+            return f"a text block that holds {type(block.text).__name__}"
+        if isinstance(block, ImageBlock) and not (isinstance(block.data, str) and isinstance(block.mime_type, str)):
+            return "an image block whose data is not base64 text"
+    try:
+        encode_line({"details": result.details})
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"details that are not JSON ({error})"
+    return ""
 
 
 def _error(text: str) -> ToolResult:

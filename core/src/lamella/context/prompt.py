@@ -10,7 +10,6 @@ from lamella.types.model import ToolSpec
 OPENING_ORDER = 0
 TOOLS_ORDER = 100
 WORKSPACE_ORDER = 300
-PLUGIN_ORDER = 500
 
 DEFAULT_OPENING = (
     "You are {name}, an assistant with a workspace and a memory. Answer in the language of the person "

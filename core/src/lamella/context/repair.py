@@ -63,10 +63,20 @@ def _own_thinking(
     message: AssistantMessage, profile: ProviderProfile, same_model: Callable[[AssistantMessage], bool]
 ) -> AssistantMessage:
     """Blocks without what only another model could read."""
-    if same_model(message) and profile.thinking:
-        content = tuple(b for b in message.content if not _blank_thinking(b))
-    else:
-        content = tuple(_unsigned(b) for b in message.content if not isinstance(b, ThinkingBlock))
+    if not (same_model(message) and profile.thinking):
+        return without_foreign_parts(message)
+    content = tuple(b for b in message.content if not _blank_thinking(b))
+    return message if content == message.content else evolve(message, content=content)
+
+
+def written_by(message: AssistantMessage, provider: str, model: str, api: str) -> bool:
+    """Whether exactly this model, over this wire format, wrote a reply."""
+    return (message.provider, message.model, message.api) == (provider, model, api)
+
+
+def without_foreign_parts(message: AssistantMessage) -> AssistantMessage:
+    """A reply for another model than the one that wrote it: no thinking, no signatures."""
+    content = tuple(_unsigned(b) for b in message.content if not isinstance(b, ThinkingBlock))
     return message if content == message.content else evolve(message, content=content)
 
 

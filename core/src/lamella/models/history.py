@@ -9,9 +9,11 @@ import base64
 import binascii
 from collections.abc import Sequence
 
-from attrs import evolve, frozen
+from attrs import frozen
 from pydantic_ai import messages as pai
 
+from lamella.context.images import without_images
+from lamella.context.repair import without_foreign_parts, written_by
 from lamella.models.blocks import BlockMapping
 from lamella.types.messages import (
     AssistantMessage,
@@ -27,7 +29,6 @@ from lamella.types.messages import (
 )
 from lamella.types.model import ModelRequest
 
-NO_IMAGES = "(image left out: the model does not take images)"
 BAD_IMAGE = "(image left out: its data is not base64)"
 NO_OUTPUT = "(no output)"
 
@@ -41,27 +42,6 @@ class Receiver:
     api: str
     system: str
     images: bool
-
-
-def same_model(message: AssistantMessage, provider: str, model: str, api: str) -> bool:
-    """True when exactly this model, over this wire format, wrote the reply."""
-    return (message.provider, message.model, message.api) == (provider, model, api)
-
-
-def without_foreign_parts(message: AssistantMessage) -> AssistantMessage:
-    """A reply for another model than the one that wrote it: no thinking, no signatures."""
-    content: list[Block] = []
-    for block in message.content:
-        match block:
-            case ThinkingBlock():
-                continue
-            case TextBlock():
-                content.append(evolve(block, signature=None))
-            case ToolCall():
-                content.append(evolve(block, thought_signature=None))
-            case _:
-                content.append(block)
-    return evolve(message, content=tuple(content))
 
 
 def to_history(request: ModelRequest, receiver: Receiver, mapping: BlockMapping) -> list[pai.ModelMessage]:
@@ -86,16 +66,18 @@ def to_history(request: ModelRequest, receiver: Receiver, mapping: BlockMapping)
 
 
 def _request_parts(message: ModelMessage, receiver: Receiver, mapping: BlockMapping) -> list[pai.ModelRequestPart]:
+    if not receiver.images:
+        message = without_images(message)
     if isinstance(message, UserMessage):
-        content = _user_content(blocks_of(message.content), receiver)
+        content = _user_content(blocks_of(message.content))
         return [pai.UserPromptPart(content)] if content else []
     if isinstance(message, ToolResultMessage):
-        return [_result_part(message, receiver, mapping)]
+        return [_result_part(message, mapping)]
     return []
 
 
-def _result_part(message: ToolResultMessage, receiver: Receiver, mapping: BlockMapping) -> pai.ToolReturnPart:
-    content = _user_content(blocks_of(message.content), receiver)
+def _result_part(message: ToolResultMessage, mapping: BlockMapping) -> pai.ToolReturnPart:
+    content = _user_content(blocks_of(message.content))
     texts = [item for item in content if isinstance(item, str)]
     failed = message.is_error and mapping.tool_errors
     return pai.ToolReturnPart(
@@ -107,14 +89,14 @@ def _result_part(message: ToolResultMessage, receiver: Receiver, mapping: BlockM
     )
 
 
-def _user_content(blocks: Sequence[Block], receiver: Receiver) -> list[str | pai.BinaryContent]:
+def _user_content(blocks: Sequence[Block]) -> list[str | pai.BinaryContent]:
     content: list[str | pai.BinaryContent] = []
     for block in blocks:
         match block:
             case TextBlock(text=text) if text:
                 content.append(text)
             case ImageBlock():
-                content.append(_image(block) if receiver.images else NO_IMAGES)
+                content.append(_image(block))
             case _:
                 continue
     return content
@@ -129,7 +111,7 @@ def _image(block: ImageBlock) -> str | pai.BinaryContent:
 
 
 def _reply(message: AssistantMessage, receiver: Receiver, mapping: BlockMapping) -> pai.ModelResponse:
-    if not same_model(message, receiver.provider, receiver.model, receiver.api):
+    if not written_by(message, receiver.provider, receiver.model, receiver.api):
         message = without_foreign_parts(message)
     parts: list[pai.ModelResponsePart] = []
     for block in message.content:

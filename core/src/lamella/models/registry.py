@@ -78,7 +78,7 @@ _REMOTES = (
 def builtin_providers(settings: Mapping[str, ProviderSettings] | None = None) -> dict[str, ModelProvider]:
     """Providers by name: those lamella knows, as configured, and those that only `settings` names.
 
-    Raises `ConfigError` for a configured provider without an address, or with an unknown format.
+    Raises `ConfigError` for a configured provider without an address.
     """
     settings = settings or {}
     check_providers(settings)
@@ -102,8 +102,6 @@ def check_providers(settings: Mapping[str, ProviderSettings]) -> None:
         elif name not in known and not own.base_url:
             text = f"is required for a provider that lamella does not know{near_match(name, sorted(known))}"
             problems.append(Problem(f"{KEY}.{name}.base_url", text))
-        if own.api and own.api not in _APIS:
-            problems.append(Problem(f"{KEY}.{name}.api", f"expected one of {', '.join(_APIS)}, found {own.api!r}"))
     if problems:
         raise ConfigError(problems)
 

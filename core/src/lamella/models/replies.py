@@ -6,7 +6,6 @@ Imports pydantic-ai, so only adapters may import this module.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from attrs import define, evolve, field
 from pydantic_ai import messages as pai
@@ -15,6 +14,7 @@ from pydantic_ai.usage import RequestUsage
 from lamella.errors import ModelError, ModelRejected, ModelTransient
 from lamella.models.blocks import BlockMapping, complete
 from lamella.models.endpoint import price
+from lamella.models.whole import CALL_STEPS, TEXT_STEPS, THINKING_STEPS, Steps
 from lamella.text.days import unix_ms
 from lamella.types.messages import (
     AssistantMessage,
@@ -22,15 +22,7 @@ from lamella.types.messages import (
     StopReason,
     ToolCall,
 )
-from lamella.types.model import Delta, DeltaType, ModelInfo
-
-_Kind = Literal["text", "thinking", "toolcall"]
-
-_STEPS: dict[_Kind, tuple[DeltaType, DeltaType, DeltaType]] = {
-    "text": ("text_start", "text_delta", "text_end"),
-    "thinking": ("thinking_start", "thinking_delta", "thinking_end"),
-    "toolcall": ("toolcall_start", "toolcall_delta", "toolcall_end"),
-}
+from lamella.types.model import Delta, ModelInfo
 
 
 @define(slots=True)
@@ -38,7 +30,7 @@ class _Slot:
     """A block in the making: its place in the reply, and the part so far."""
 
     index: int
-    kind: _Kind
+    steps: Steps
     part: pai.TextPart | pai.ThinkingPart | pai.ToolCallPart
     open: bool = True
 
@@ -85,10 +77,9 @@ class ReplyBuilder:
             yield from self._end(slot)
 
     def _start(self, index: int, part: pai.ModelResponsePart) -> Iterator[Delta]:
-        kind = _kind(part)
-        if kind is None or not isinstance(part, pai.TextPart | pai.ThinkingPart | pai.ToolCallPart):
+        if not isinstance(part, pai.TextPart | pai.ThinkingPart | pai.ToolCallPart):
             return
-        slot = _Slot(len(self._blocks), kind, part)
+        slot = _Slot(len(self._blocks), _steps(part), part)
         known = self._slots.get(index)
         if known is None:
             self._slots[index] = slot
@@ -125,7 +116,7 @@ class ReplyBuilder:
         return block
 
     def _step(self, slot: _Slot, step: int, text: str = "") -> Delta:
-        return Delta(_STEPS[slot.kind][step], self.partial, slot.index, text)
+        return Delta(slot.steps[step], self.partial, slot.index, text)
 
 
 def with_usage(message: AssistantMessage, usage: RequestUsage, info: ModelInfo) -> AssistantMessage:
@@ -152,16 +143,14 @@ def judge_end(
     return ("toolUse" if calls else "stop"), None
 
 
-def _kind(part: pai.ModelResponsePart) -> _Kind | None:
+def _steps(part: pai.TextPart | pai.ThinkingPart | pai.ToolCallPart) -> Steps:
     match part:
         case pai.TextPart():
-            return "text"
+            return TEXT_STEPS
         case pai.ThinkingPart():
-            return "thinking"
+            return THINKING_STEPS
         case pai.ToolCallPart():
-            return "toolcall"
-        case _:
-            return None
+            return CALL_STEPS
 
 
 def _content(part: pai.TextPart | pai.ThinkingPart | pai.ToolCallPart) -> str:

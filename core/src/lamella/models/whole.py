@@ -17,10 +17,10 @@ from lamella.types.messages import (
 )
 from lamella.types.model import Delta, DeltaType, Done, StreamEvent
 
-_Steps = tuple[DeltaType, DeltaType, DeltaType]
-_TEXT: _Steps = ("text_start", "text_delta", "text_end")
-_THINKING: _Steps = ("thinking_start", "thinking_delta", "thinking_end")
-_TOOL_CALL: _Steps = ("toolcall_start", "toolcall_delta", "toolcall_end")
+Steps = tuple[DeltaType, DeltaType, DeltaType]
+TEXT_STEPS: Steps = ("text_start", "text_delta", "text_end")
+THINKING_STEPS: Steps = ("thinking_start", "thinking_delta", "thinking_end")
+CALL_STEPS: Steps = ("toolcall_start", "toolcall_delta", "toolcall_end")
 
 
 def stream_whole(
@@ -45,13 +45,13 @@ def stream_whole(
     yield Done(reply, error)
 
 
-def _steps(block: Block) -> tuple[_Steps, str]:
+def _steps(block: Block) -> tuple[Steps, str]:
     match block:
         case TextBlock():
-            return _TEXT, block.text
+            return TEXT_STEPS, block.text
         case ThinkingBlock():
-            return _THINKING, block.thinking
+            return THINKING_STEPS, block.thinking
         case ToolCall():
-            return _TOOL_CALL, js_json(block.arguments)
+            return CALL_STEPS, js_json(block.arguments)
         case _:
             raise TypeError(f"a reply cannot hold a {type(block).__name__}")

@@ -170,8 +170,7 @@ def _decide_and_load(
         return _off(found, "in plugins.deny")
     if not settings.enabled and not found.builtin:
         return _off(found, "plugins.enabled is false")
-    in_slot = name in (settings.slots.memory,)
-    if settings.allow and name not in settings.allow and not in_slot and not found.builtin:
+    if settings.allow and name not in (*settings.allow, settings.slots.memory) and not found.builtin:
         return _off(found, "not in plugins.allow")
     return _load(found, settings, problems)
 

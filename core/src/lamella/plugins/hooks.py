@@ -5,7 +5,6 @@ Each implementation is called by itself: its failure, wrong answer or time-out c
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import os
@@ -21,7 +20,7 @@ from lamella.config.structure import near_match
 from lamella.errors import Problem
 from lamella.plugins import hookspecs
 from lamella.plugins.catalog import KNOWN_HOOKS, Catalog
-from lamella.plugins.threads import call_with_limit, run_with_limit
+from lamella.plugins.threads import OutOfTime, await_with_limit, call_with_limit, run_with_limit
 from lamella.types import hooks as h
 from lamella.types.events import PluginFault
 from lamella.types.host import Host
@@ -104,12 +103,12 @@ class Hooks:
         started = time.monotonic()
         try:
             if inspect.iscoroutinefunction(implementation.function):
-                result = await asyncio.wait_for(implementation.function(**given), limit)
+                result = await await_with_limit(implementation.function(**given), limit)
             else:
                 result = await call_with_limit(lambda: implementation.function(**given), limit)
                 if inspect.isawaitable(result):
-                    result = await asyncio.wait_for(result, limit)
-        except TimeoutError:
+                    result = await await_with_limit(result, limit)
+        except OutOfTime:
             self._fault(implementation, hook, f"gave no answer within {limit:g} s")
             return None
         except Exception as error:
@@ -269,7 +268,7 @@ class Hooks:
         started = time.monotonic()
         try:
             result = run_with_limit(call, limit)
-        except TimeoutError:
+        except OutOfTime:
             self._fault(implementation, hook, f"gave no answer within {limit:g} s")
             return None
         except Exception as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lamella.memory.writer import MemoryWriter
 from lamella.tools.edit import edit_tool
-from lamella.tools.files import FileChanger, MemoryFileWriter, write_tool
+from lamella.tools.files import FileChanger, write_tool
 from lamella.tools.read import ls_tool, read_tool
 from lamella.tools.search import find_tool, grep_tool
 from lamella.tools.shell import exec_tool
@@ -14,7 +15,7 @@ from lamella.types.tools import Tool
 
 
 def builtin_tools(
-    workspace: Path, *, exec_enabled: bool, memory_writer: MemoryFileWriter | None = None
+    workspace: Path, *, exec_enabled: bool, memory_writer: MemoryWriter | None = None
 ) -> tuple[Tool, ...]:
     """`read`, `write`, `edit`, `grep`, `find`, `ls`, and `exec` if it is enabled.
 

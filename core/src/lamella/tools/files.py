@@ -5,34 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lamella.errors import LamellaError, ToolError
 from lamella.memory.paths import memory_name
-from lamella.memory.writer import content_hash
+from lamella.memory.writer import MemoryWriter, content_hash
 from lamella.text.files import write_atomic
 from lamella.tools.schemas import parameters, string
 from lamella.tools.workspace import Workspace
-from lamella.types.memory import MemoryWrite, Provenance
 from lamella.types.results import ToolResult
 from lamella.types.tools import Tool, ToolContext
-
-
-class MemoryFileWriter(Protocol):
-    """The only door through which memory files change: `lamella.memory.writer.MemoryWriter`."""
-
-    def replace(self, path: str, text: str, expected_hash: str | None, provenance: Provenance) -> MemoryWrite:
-        """Replace a memory file if its content still has that hash (None: if there is none yet).
-
-        `path` is relative to the workspace. Raises `MemoryConflict` when the file changed meanwhile.
-        """
-        ...
 
 
 class FileChanger:
     """Writes files of a workspace, one change at a time."""
 
-    def __init__(self, workspace: Workspace, memory_writer: MemoryFileWriter | None = None) -> None:
+    def __init__(self, workspace: Workspace, memory_writer: MemoryWriter | None = None) -> None:
         self.workspace = workspace
         self.lock = threading.Lock()  # tools run in threads; an edit reads, thinks and writes
         self._memory_writer = memory_writer

@@ -26,7 +26,7 @@ from lamella.types.tools import Tool, ToolContext
 MAX_IMAGE_BYTES = int(4.5 * 1024 * 1024)  # encoded; the strictest provider takes 5 MB
 MAX_TEXT_FILE_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 500
-_SNIFFED_BYTES = 8192
+SNIFFED_BYTES = 8192  # of a file's beginning, to tell what it is
 
 
 def read_tool(workspace: Workspace, *, exec_enabled: bool) -> Tool:
@@ -35,7 +35,7 @@ def read_tool(workspace: Workspace, *, exec_enabled: bool) -> Tool:
     def read(arguments: Mapping[str, Any], _context: ToolContext) -> ToolResult:
         path = workspace.file(arguments["path"])
         shown = workspace.display(path)
-        start = read_file(path, shown, _SNIFFED_BYTES)
+        start = read_file(path, shown, SNIFFED_BYTES)
         mime_type = image_type(start)
         if mime_type:
             return _image(path, shown, mime_type)

@@ -11,10 +11,11 @@ from typing import Any
 from attrs import define, field, frozen
 
 from lamella.errors import ToolError
+from lamella.text.files import split_lines
 from lamella.text.truncate import MAX_LINE_CHARS, format_size, truncate_line
 from lamella.tools.globs import glob_regex, matches_glob
 from lamella.tools.patterns import search_pattern
-from lamella.tools.read import is_binary, listing
+from lamella.tools.read import SNIFFED_BYTES, is_binary, listing
 from lamella.tools.schemas import boolean, integer, parameters, string
 from lamella.tools.walk import Found, walk
 from lamella.tools.workspace import Workspace, read_file
@@ -27,7 +28,6 @@ MAX_SECONDS = 30.0
 MAX_FILE_BYTES = 16 * 1024 * 1024
 _MAX_CONTEXT = 50
 _SEARCHED_CHARS = 10_000  # of one line; bounds what a costly pattern can do
-_SNIFFED_BYTES = 8192
 
 
 def grep_tool(workspace: Workspace) -> Tool:
@@ -193,11 +193,9 @@ class _Search(_Progress):
             data = read_file(found.path, found.relative)
         except (OSError, ToolError):
             return  # vanished meanwhile, or not ours to read
-        if is_binary(data[:_SNIFFED_BYTES]):
+        if is_binary(data[:SNIFFED_BYTES]):
             return
-        lines = [line.removesuffix("\r") for line in data.decode("utf-8", errors="replace").split("\n")]
-        if lines[-1] == "":
-            lines.pop()
+        lines = split_lines(data.decode("utf-8", errors="replace"))
         hits = self._hits(lines)
         if self.context and hits and self.rows:
             self.rows.append("--")

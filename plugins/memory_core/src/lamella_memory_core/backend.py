@@ -6,12 +6,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import filelock
 from sqlalchemy import func, select
 from sqlalchemy.exc import OperationalError
 
 from lamella.errors import LamellaError, MemoryUnavailable, UsageError
-from lamella.types.memory import BackendContext, Degraded, MemoryResults, SearchQuery, SyncReport
+from lamella.types.memory import BackendContext, Degraded, MemoryHit, MemoryResults, SearchQuery, SyncReport
 from lamella_memory_core.config import Config
 from lamella_memory_core.database import Database, NotAnIndex
 from lamella_memory_core.schema import chunks, files
@@ -47,6 +46,7 @@ class SqliteBackend:
         except LamellaError as error:
             log.warning("the memory index is not up to date: %s", error)
             degraded = Degraded(f"the index is not up to date: {error}", self.name)
+            self._run(self._database.prepare)
         hits = self._run(lambda: self._search(query))
         return MemoryResults(hits, self.name, degraded)
 
@@ -76,8 +76,7 @@ class SqliteBackend:
     def close(self) -> None:
         self._database.close()
 
-    def _search(self, query: SearchQuery) -> tuple[Any, ...]:
-        self._database.prepare()
+    def _search(self, query: SearchQuery) -> tuple[MemoryHit, ...]:
         with self._database.read() as connection:
             return keyword_search(connection, query, snippet_chars=self._config.snippet_chars)
 
@@ -100,7 +99,7 @@ class SqliteBackend:
                 return action()
         except OperationalError as error:
             raise MemoryUnavailable(f"the memory index {self._database.path} cannot be used: {error.orig}") from error
-        except (OSError, filelock.Timeout) as error:
+        except OSError as error:  # a lock that is not free in time is one too
             if isinstance(error, LamellaError):
                 raise
             raise MemoryUnavailable(f"the memory index {self._database.path} cannot be used: {error}") from error

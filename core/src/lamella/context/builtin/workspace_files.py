@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import frozen
 
+from lamella.config.schema import between, setting
 from lamella.context.prompt import WORKSPACE_ORDER
 from lamella.plugins import hookimpl
 from lamella.text.files import read_text_file
@@ -17,17 +18,12 @@ _MAX_BYTES = 2 * 1024 * 1024
 _HEAD_SHARE, _TAIL_SHARE = 0.7, 0.2
 
 
-def _positive(_instance: object, attribute: object, value: int) -> None:
-    if value < 0:
-        raise ValueError("expected 0 or more")
-
-
 @frozen(slots=True)
 class WorkspaceFilesConfig:
-    """Budgets in characters."""
+    """Settings of the plugin, with their defaults."""
 
-    file_max_chars: int = field(default=20_000, validator=_positive)
-    total_max_chars: int = field(default=60_000, validator=_positive)
+    file_max_chars: int = setting(20_000, "Most characters of one file.", check=between(0))
+    total_max_chars: int = setting(60_000, "Most characters of all files.", check=between(0))
 
 
 class WorkspaceFiles:
