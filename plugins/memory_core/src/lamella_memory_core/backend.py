@@ -46,7 +46,6 @@ class SqliteBackend:
         except LamellaError as error:
             log.warning("the memory index is not up to date: %s", error)
             degraded = Degraded(f"the index is not up to date: {error}", self.name)
-            self._run(self._database.prepare)
         hits = self._run(lambda: self._search(query))
         return MemoryResults(hits, self.name, degraded)
 
@@ -77,6 +76,7 @@ class SqliteBackend:
         self._database.close()
 
     def _search(self, query: SearchQuery) -> tuple[MemoryHit, ...]:
+        self._database.prepare()
         with self._database.read() as connection:
             return keyword_search(connection, query, snippet_chars=self._config.snippet_chars)
 

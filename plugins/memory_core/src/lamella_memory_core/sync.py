@@ -85,7 +85,7 @@ def sync_index(database: Database, workspace: Path, chunking: Chunking, *, force
     scan = scan_memory(workspace)
     database.prepare()
     with database.read() as connection:
-        known = _known_files(connection)
+        known, total = _known_files(connection), _chunk_count(connection)
     plan = _plan(scan, known, force=force)
     outcomes: list[Outcome] = ["unchanged"] * len(plan.current)
     failed = list(plan.failed)
@@ -100,8 +100,8 @@ def sync_index(database: Database, workspace: Path, chunking: Chunking, *, force
             else:
                 outcomes += [o for _, o in _take_in_all(connection, plan.changed, chunking, failed)]
                 removed = sum(_remove(connection, name) for name in plan.removed)
-    with database.read() as connection:
-        total = connection.execute(select(func.count()).select_from(chunks)).scalar_one()
+        with database.read() as connection:
+            total = _chunk_count(connection)
     return SyncReport(
         workspace=str(scan.workspace),
         seen=len(scan.files) + len(scan.failed),
@@ -134,6 +134,10 @@ def _plan(scan: Scan, known: Mapping[str, _Known], *, force: bool) -> _Plan:
 def _known_files(connection: Connection) -> dict[str, _Known]:
     rows = connection.execute(select(files.c.path, files.c.id, files.c.size, files.c.mtime_ns, files.c.ctime_ns))
     return {path: _Known(*rest) for path, *rest in rows}
+
+
+def _chunk_count(connection: Connection) -> int:
+    return connection.execute(select(func.count()).select_from(chunks)).scalar_one()
 
 
 def _take_in_all(
