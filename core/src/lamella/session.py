@@ -140,4 +140,8 @@ class Session:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the transcript. The session can be used again; it is opened anew."""
         self._close_file()

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, warn
-from lamella.cli.exit_codes import INTERRUPTED
+from lamella.cli.exit_codes import INTERRUPTED, say_error
 from lamella.cli.render import Renderer
 from lamella.cli.turns import interruptible, load_images
 from lamella.errors import UsageError
+from lamella.types.host import Trigger
 from lamella.types.message_json import dump_usage
+from lamella.types.model import THINKING_LEVELS
 
 if TYPE_CHECKING:
     from lamella.agent.turn import TurnResult
@@ -30,14 +32,10 @@ def session_options(command: Any) -> Any:
             click.option("--new", is_flag=True, help="Start a new session under the key."),
             click.option("--model", default="", metavar="PROVIDER/MODEL", help="Model to use."),
             click.option("--system", default="", metavar="TEXT", help="Replace the system prompt."),
-            click.option(
-                "--thinking",
-                type=click.Choice(["off", "minimal", "low", "medium", "high", "xhigh"]),
-                help="Thinking level.",
-            ),
+            click.option("--thinking", type=click.Choice(THINKING_LEVELS), help="Thinking level."),
             click.option(
                 "--trigger",
-                type=click.Choice(["user", "heartbeat", "cron", "memory"]),
+                type=click.Choice(get_args(Trigger)),
                 default="user",
                 show_default=True,
                 help="What sets the turn off.",
@@ -125,9 +123,7 @@ def finish(result: TurnResult) -> int:
     if result.aborted:
         warn("Interrupted; what had arrived is kept.")
         return INTERRUPTED
-    warn(f"Error: {result.error}")
-    if result.error.hint:
-        warn(f"  {result.error.hint}")
+    say_error(result.error)
     return result.error.exit_code
 
 

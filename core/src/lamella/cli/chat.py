@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +17,7 @@ from lamella.cli.commands import run_command
 from lamella.cli.common import CommonOptions, Out, agent_options, open_runtime, warn
 from lamella.cli.render import Renderer, short_arguments
 from lamella.cli.turns import interruptible
-from lamella.errors import LamellaError, ModelError
+from lamella.errors import LamellaError
 from lamella.types.tools import Tool
 
 if TYPE_CHECKING:
@@ -66,69 +68,99 @@ def run_chat(
     trigger: Any = "user",
     timeout: float | None = None,
 ) -> int:
-    """Run the conversation until its end; returns the exit code."""
+    """Run the conversation until its end; returns the exit code.
+
+    The event loop runs during turns only: between them the terminal has the program to itself, so
+    that line editing, Ctrl-C and Ctrl-D work as everywhere.
+    """
     asking = Asking()
     runtime = open_runtime(common, model=model, system_prompt=system, confirm=asking.confirm)
     asking.allowed = set(runtime.settings.tools.allow_without_asking)
     runtime.listeners.append(Renderer(stream=True))
-
-    async def run() -> int:
-        async with (
-            runtime,
-            runtime.session(resolve_key(runtime, key, latest), new=new, trigger=trigger, thinking=thinking) as session,
-        ):
-            say_if_no_memory(runtime)
-            if sys.stdin.isatty():
-                chosen = runtime.model
-                warn(f"{chosen.provider}/{chosen.id} · {session.key.text} · /help")
-            return await _talk(runtime, session, timeout)
-
-    return asyncio.run(run())
-
-
-async def _talk(runtime: Runtime, session: Session, timeout: float | None) -> int:
-    while True:
-        line = await read_line("you> ")
-        if line is None:
-            return 0
-        text = line.strip()
-        if not text:
-            continue
-        if text in ("/quit", "/exit"):
-            return 0
-        try:
-            async with interruptible(session, timeout):
-                handled, prompt = await run_command(runtime, session, text)
-                if handled and not prompt:
-                    continue
-                result = await session.prompt(prompt or text)
-            if result.handled:
-                Out.write(result.text)
-            finish(result)
-        except ModelError as error:
-            warn(f"Error: {error}")
-        except LamellaError as error:
-            warn(f"Error: {error}" + (f"\n  {error.hint}" if error.hint else ""))
+    session = runtime.session(resolve_key(runtime, key, latest), new=new, trigger=trigger, thinking=thinking)
+    with contextlib.closing(runtime), contextlib.closing(session), asyncio.Runner() as runner:
+        say_if_no_memory(runtime)
+        if sys.stdin.isatty():
+            chosen = runtime.model
+            warn(f"{chosen.provider}/{chosen.id} · {session.key.text} · /help")
+        with line_editing(runtime.paths.home / "chat_history"):
+            while (line := read_line("you> ")) is not None:
+                text = line.strip()
+                if text in ("/quit", "/exit"):
+                    break
+                if text:
+                    asking.session = session
+                    runner.run(_turn(runtime, session, text, timeout))
+    return 0
 
 
-async def read_line(prompt: str) -> str | None:
-    """A line from the user, with history and editing at a terminal; None at the end of input."""
-    terminal = sys.stdin.isatty()
-    if terminal:
-        with contextlib.suppress(ImportError):
-            import readline  # noqa: F401 - gives input() editing and history
+async def _turn(runtime: Runtime, session: Session, text: str, timeout: float | None) -> None:
+    """One command or turn; errors are told and the conversation goes on."""
+    try:
+        async with interruptible(session, timeout):
+            handled, prompt = await run_command(runtime, session, text)
+            if handled and not prompt:
+                return
+            result = await session.prompt(prompt or text)
+        if result.handled:
+            Out.write(result.text)
+        finish(result)
+    except LamellaError as error:
+        warn(f"Error: {error}" + (f"\n  {error.hint}" if error.hint else ""))
 
-    def read() -> str | None:
-        if not terminal:
-            line = sys.stdin.readline()
-            return line if line else None
-        sys.stderr.flush()
-        try:
+
+def read_line(prompt: str, *, keep: bool = True) -> str | None:
+    """A line from the user, kept in the history or not; None at the end of input.
+
+    Ctrl-C gives an empty line, or the end when nothing was typed.
+    """
+    if not sys.stdin.isatty():
+        return sys.stdin.readline() or None
+    sys.stderr.flush()
+    with contextlib.suppress(ImportError):
+        import readline
+
+        readline.set_auto_history(keep)
+    try:
+        # input() edits lines only when it writes to the terminal itself.
+        with contextlib.redirect_stdout(Out.stream or sys.stdout):
             return input(prompt)
-        except EOFError:
-            return None
+    except EOFError:
+        warn("")
+        return None
+    except KeyboardInterrupt:
+        warn("")
+        return "" if _typed() else None
 
-    return await asyncio.to_thread(read)
+
+def _typed() -> bool:
+    with contextlib.suppress(ImportError, AttributeError):
+        import readline
+
+        return bool(readline.get_line_buffer())
+    return False
+
+
+@contextlib.contextmanager
+def line_editing(file: Path) -> Iterator[None]:
+    """Line editing with a history that outlasts the conversation, where readline is there."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    if sys.stdin.isatty():
+        with contextlib.suppress(OSError):
+            readline.read_history_file(file)
+        readline.set_history_length(1000)
+    try:
+        yield
+    finally:
+        if sys.stdin.isatty():
+            with contextlib.suppress(OSError):  # a history that cannot be kept is no reason to fail
+                file.parent.mkdir(parents=True, exist_ok=True)
+                readline.write_history_file(file)
+                file.chmod(0o600)
 
 
 class Asking:
@@ -136,17 +168,31 @@ class Asking:
 
     def __init__(self) -> None:
         self.allowed: set[str] = set()
+        self.session: Session | None = None
         self._one_at_a_time = asyncio.Lock()
 
     async def confirm(self, tool: Tool, arguments: Mapping[str, object]) -> bool:
         if tool.name in self.allowed or tool.owner == "memory-core":
             return True
         async with self._one_at_a_time:
+            if tool.name in self.allowed:
+                return True
             if not sys.stdin.isatty():
                 warn(f"{tool.name} was not run: there is nobody to ask (tools.allow_without_asking allows it)")
                 return False
             warn(f"{tool.name} {short_arguments(arguments)}")
-            answer = (await read_line("run it? [y]es, [a]lways, [n]o: ") or "").strip().lower()
+            answer = self._ask()
         if answer in ("a", "always"):
             self.allowed.add(tool.name)
         return answer in ("y", "yes", "a", "always")
+
+    def _ask(self) -> str:
+        """The answer, read while the loop stands still; Ctrl-C stops the turn."""
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            line = read_line("run it? [y]es, [a]lways, [n]o: ", keep=False)
+        finally:
+            signal.signal(signal.SIGINT, previous)
+        if line is None and self.session is not None:
+            self.session.abort()
+        return (line or "").strip().lower()

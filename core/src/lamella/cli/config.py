@@ -11,7 +11,7 @@ from lamella.cli.common import CommonOptions, Out, agent_options, json_option, o
 from lamella.errors import ConfigError, Problem
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group()
 def config() -> None:
     """Show, check and change the configuration."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lamella.runtime import Runtime
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(invoke_without_command=True)
 @agent_options
 @click.option("--key", default="", metavar="KEY", help="Session key (default: agent:<agent>:main).")
 @click.option("--model", default="", metavar="PROVIDER/MODEL", help="Model to measure for.")

@@ -13,6 +13,13 @@ log = logging.getLogger(__name__)
 logging.getLogger("lamella").addHandler(logging.NullHandler())  # silent until -v sets it up
 
 
+def say_error(error: LamellaError) -> None:
+    """An error and what to do about it, on stderr."""
+    click.echo(f"Error: {error}", err=True)
+    if error.hint:
+        click.echo(f"  {error.hint}", err=True)
+
+
 def report(error: Exception) -> int:
     """Print an error for a person and return the exit code. Never a traceback for a user's mistake."""
     if isinstance(error, click.exceptions.Exit):
@@ -24,9 +31,7 @@ def report(error: Exception) -> int:
         click.echo("Aborted.", err=True)
         return INTERRUPTED
     if isinstance(error, LamellaError):
-        click.echo(f"Error: {error}", err=True)
-        if error.hint:
-            click.echo(f"  {error.hint}", err=True)
+        say_error(error)
         log.debug("command failed", exc_info=error)
         return error.exit_code
     if isinstance(error, PermissionError):

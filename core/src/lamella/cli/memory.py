@@ -12,7 +12,7 @@ from lamella.cli.common import CommonOptions, Out, agent_options, json_option, o
 from lamella.types.memory import MemoryResults, Provenance, SearchQuery, SyncReport
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group()
 def memory() -> None:
     """Search and keep long-term memory."""
 

@@ -9,7 +9,7 @@ import click
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group()
 def plugins() -> None:
     """List and check plugins."""
 

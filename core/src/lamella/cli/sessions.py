@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lamella.sessions.transcript import SessionFile
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group()
 def sessions() -> None:
     """List, show and export sessions."""
 
