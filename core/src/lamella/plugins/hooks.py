@@ -20,7 +20,7 @@ from lamella.config.structure import near_match
 from lamella.errors import Problem
 from lamella.plugins import hookspecs
 from lamella.plugins.catalog import KNOWN_HOOKS, Catalog
-from lamella.plugins.threads import OutOfTime, await_with_limit, call_with_limit, run_with_limit
+from lamella.plugins.threads import OutOfTime, await_with_limit, call_with_limit, describe, run_with_limit
 from lamella.types import hooks as h
 from lamella.types.events import PluginFault
 from lamella.types.host import Host
@@ -113,7 +113,7 @@ class Hooks:
             return None
         except Exception as error:
             log.warning("plugin %s failed in %s", implementation.plugin, hook, exc_info=True)
-            self._fault(implementation, hook, f"{type(error).__name__}: {error}")
+            self._fault(implementation, hook, describe(error))
             return None
         self._traced(hook, implementation, given, result, started)
         return self._checked(hook, implementation, result, expected)
@@ -250,7 +250,11 @@ class Hooks:
         collected: list[tuple[str, T]] = []
         for implementation in self._implementations[hook]:
             result = self._start_up(hook, implementation, context)
-            for item in result if isinstance(result, Iterable) else ():
+            if result is not None and not isinstance(result, Iterable):
+                text = f"returned {type(result).__name__}, expected a list of {expected.__name__}"
+                self._fault(implementation, hook, text)
+                continue
+            for item in result or ():
                 if isinstance(item, expected):
                     collected.append((implementation.plugin, item))
                 else:
@@ -273,7 +277,7 @@ class Hooks:
             return None
         except Exception as error:
             log.warning("plugin %s failed in %s", implementation.plugin, hook, exc_info=True)
-            self._fault(implementation, hook, f"{type(error).__name__}: {error}")
+            self._fault(implementation, hook, describe(error))
             return None
         self._traced(hook, implementation, given, result, started)
         return result

@@ -26,6 +26,11 @@ class Escaped(Exception):
         super().__init__(f"raised {type(error).__name__}({str(error)!r})")
 
 
+def describe(error: BaseException) -> str:
+    """An error of code of others, in one line."""
+    return str(error) if isinstance(error, Escaped) else f"{type(error).__name__}: {error}"
+
+
 class OutOfTime(Exception):
     """There was no answer within the limit."""
 
