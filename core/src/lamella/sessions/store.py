@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 
 from lamella.errors import SessionError, SessionNotFound
-from lamella.sessions.index import IndexDamage, SessionIndex
+from lamella.sessions.index import IndexDamage, SessionIndex, Sessions
 from lamella.sessions.keys import SessionKey
 from lamella.sessions.locks import PathLock
 from lamella.sessions.transcript import SessionFile
@@ -91,10 +91,13 @@ class SessionStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         return PathLock(located.path, timeout=self.lock_timeout)
 
-    def rows(self) -> list[Located]:
-        """All sessions, newest first. Entries whose pointer leads elsewhere are left out."""
+    def rows(self, sessions: Sessions | None = None) -> list[Located]:
+        """All sessions, or those of an index that was loaded already, newest first.
+
+        Entries whose pointer leads elsewhere are left out.
+        """
         rows = []
-        for key, entry in self.index.load().sessions.items():
+        for key, entry in (self.index.load().sessions if sessions is None else sessions).items():
             try:
                 path = self.index.transcript_path(entry)
             except (SessionError, ValueError):

@@ -17,7 +17,7 @@ from lamella.sessions.context import ModelState, StateSearch
 from lamella.sessions.lines import Head, Lines, decode_line, read_head
 from lamella.sessions.reader import is_header, to_header
 from lamella.sessions.tree import find_leaf, is_conversation
-from lamella.text.files import BOM
+from lamella.text.files import BOM, read_at
 from lamella.types.entries import Compaction, Damage, Header
 
 _BLOCK = 1 << 16
@@ -55,9 +55,9 @@ def read_tail(path: Path) -> Tail | None:
 
 def _read_header(fd: int, size: int) -> tuple[Header | None, int]:
     """The header on the first line, and the offset behind that line."""
-    data = os.pread(fd, min(size, 1 << 12), 0)
+    data = read_at(fd, min(size, 1 << 12), 0)
     while b"\n" not in data and len(data) < min(size, _MAX_HEADER):
-        data += os.pread(fd, _MAX_BLOCK, len(data))
+        data += read_at(fd, _MAX_BLOCK, len(data))
     line, found, _ = data.partition(b"\n")
     if not found or line.startswith(BOM):
         return None, 0
@@ -77,7 +77,7 @@ def _lines_backward(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]
         step = min(block, position - start)
         block = min(block * 2, _MAX_BLOCK)
         position -= step
-        data = os.pread(fd, step, position) + tail
+        data = read_at(fd, step, position) + tail
         pieces = data.split(b"\n")
         tail = pieces[0]
         offset = position + len(data)
@@ -106,7 +106,7 @@ class _Backward:
 
     def run(self) -> Tail | None:
         source = _lines_backward(self.fd, self.start, self.size)
-        complete = self.size == self.start or os.pread(self.fd, 1, self.size - 1) == b"\n"
+        complete = self.size == self.start or read_at(self.fd, 1, self.size - 1) == b"\n"
         leaf = self._find_leaf(source)
         if leaf is None:
             return self._result(None, complete, True)
@@ -214,7 +214,7 @@ class _Backward:
             return None if position in self.on_path else self.lines.raw[position]
         if wanted in places:
             offset, length = places[wanted]
-            return os.pread(self.fd, length, offset)
+            return read_at(self.fd, length, offset)
         for offset, line in source:
             head = self._head(offset, line)
             if head is None or head.id in self.index:

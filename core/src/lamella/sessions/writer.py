@@ -10,8 +10,10 @@ from pathlib import Path
 from lamella.errors import TranscriptError
 from lamella.sessions.lines import encode_line
 from lamella.text.days import file_stamp
-from lamella.text.files import sync_directory, write_atomic
+from lamella.text.files import read_at, sync_directory, write_atomic
 from lamella.types.messages import JsonObject
+
+_APPEND = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)  # O_BINARY: Windows
 
 
 def new_entry_id() -> str:
@@ -34,7 +36,7 @@ class Appender:
     def open(self, *, expected_size: int | None = None) -> None:
         """Open for appending; raises `TranscriptError` when the file is not as long as expected."""
         if self._fd is None:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
+            self._fd = os.open(self.path, _APPEND)
             self.size = os.fstat(self._fd).st_size
         if expected_size is not None and expected_size != self.size:
             raise self._changed(expected_size, self.size)
@@ -51,7 +53,7 @@ class Appender:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         data = b"".join(encode_line(o) for o in objects)
         try:
-            fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+            fd = os.open(self.path, _APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             raise TranscriptError(self.path, "already exists; a new session needs a new file") from None
         self._fd, self.size = fd, 0
@@ -76,7 +78,7 @@ class Appender:
         """Give the file a final line feed if its last line lacks one."""
         self.open()
         assert self._fd is not None
-        if self.size and os.pread(self._fd, 1, self.size - 1) != b"\n":
+        if self.size and read_at(self._fd, 1, self.size - 1) != b"\n":
             self._write(b"\n")
 
     def close(self) -> None:

@@ -105,6 +105,14 @@ def write_atomic(path: Path, data: bytes, *, mode: int | None = None) -> None:
         raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
 
 
+def read_at(fd: int, size: int, offset: int) -> bytes:
+    """Bytes of an open file from an offset; fewer at its end."""
+    if hasattr(os, "pread"):
+        return os.pread(fd, size, offset)
+    os.lseek(fd, offset, os.SEEK_SET)  # pragma: no cover - Windows
+    return os.read(fd, size)  # pragma: no cover
+
+
 def sync_directory(folder: Path) -> None:
     """Make a rename or a new name in a folder last through a crash, where the system can do that."""
     if os.name == "nt":  # pragma: no cover
