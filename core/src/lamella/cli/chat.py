@@ -15,6 +15,7 @@ import click
 from lamella.cli.ask import finish, resolve_key, say_if_no_memory, session_options
 from lamella.cli.commands import run_command
 from lamella.cli.common import CommonOptions, Out, agent_options, open_runtime, warn
+from lamella.cli.exit_codes import say_error
 from lamella.cli.render import Renderer, short_arguments
 from lamella.cli.turns import interruptible
 from lamella.errors import LamellaError
@@ -67,15 +68,19 @@ def run_chat(
     thinking: Any = None,
     trigger: Any = "user",
     timeout: float | None = None,
+    must_exist: bool = False,
 ) -> int:
     """Run the conversation until its end; returns the exit code.
 
-    The event loop runs during turns only: between them the terminal has the program to itself, so
-    that line editing, Ctrl-C and Ctrl-D work as everywhere.
+    With `must_exist`, raises `SessionNotFound` when the key has no session yet. The event loop runs
+    during turns only: between them the terminal has the program to itself, so that line editing,
+    Ctrl-C and Ctrl-D work as everywhere.
     """
     asking = Asking()
     runtime = open_runtime(common, model=model, system_prompt=system, confirm=asking.confirm)
     asking.allowed = set(runtime.settings.tools.allow_without_asking)
+    if must_exist:
+        runtime.store.require(runtime.key(key))
     runtime.listeners.append(Renderer(stream=True))
     session = runtime.session(resolve_key(runtime, key, latest), new=new, trigger=trigger, thinking=thinking)
     with contextlib.closing(runtime), contextlib.closing(session), asyncio.Runner() as runner:
@@ -106,7 +111,7 @@ async def _turn(runtime: Runtime, session: Session, text: str, timeout: float | 
             Out.write(result.text)
         finish(result)
     except LamellaError as error:
-        warn(f"Error: {error}" + (f"\n  {error.hint}" if error.hint else ""))
+        say_error(error)
 
 
 def read_line(prompt: str, *, keep: bool = True) -> str | None:

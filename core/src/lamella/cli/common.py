@@ -8,7 +8,7 @@ import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from attrs import frozen
@@ -18,7 +18,6 @@ from lamella.errors import UsageError
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime
-from lamella.types.memory import MemoryResults, Provenance, SearchQuery, SyncReport
+from lamella.types.memory import MemoryResults, MemoryService, Provenance, SearchQuery, SyncReport
+
+if TYPE_CHECKING:
+    from lamella.runtime import Runtime
 
 
 @click.group()
@@ -24,7 +29,7 @@ def memory() -> None:
 def index(common: CommonOptions, force: bool, as_json: bool) -> int:
     """Bring the index up to date. Exit code 1 when a file could not be read."""
     runtime = open_runtime(common, need_workspace=True)
-    with _closing(runtime) as service:
+    with _open_memory(runtime) as service:
         report = service.sync(force=force)
     if as_json:
         Out.json(report.to_json())
@@ -60,7 +65,7 @@ def search(
     runtime = open_runtime(common, need_workspace=True)
     if not batch and (query is None or not query.strip()):
         raise click.UsageError("a query is needed (or --batch)")
-    with _closing(runtime) as service:
+    with _open_memory(runtime) as service:
         if batch:
             for line in sys.stdin:
                 found = service.search(SearchQuery(line.strip(), max_results, min_score))
@@ -94,7 +99,7 @@ def _indented(text: str) -> str:
 def get(common: CommonOptions, path: str, start: int, lines: int | None, as_json: bool) -> int:
     """Print a memory file, or some of its lines. Exit code 4 when it does not exist."""
     runtime = open_runtime(common, need_workspace=True)
-    with _closing(runtime) as service:
+    with _open_memory(runtime) as service:
         found = service.read(path, start_line=start, lines=lines)
     if as_json:
         Out.json(found.to_json())
@@ -117,7 +122,7 @@ def add(common: CommonOptions, text: str, path: str | None, as_json: bool) -> No
     if not text.strip():
         raise click.UsageError("the text is empty")
     runtime = open_runtime(common, need_workspace=True)
-    with _closing(runtime) as service:
+    with _open_memory(runtime) as service:
         written = service.append(text, path=path, provenance=Provenance("cli", trigger="user"))
     if as_json:
         Out.json(written.to_json())
@@ -131,7 +136,7 @@ def add(common: CommonOptions, text: str, path: str | None, as_json: bool) -> No
 def status(common: CommonOptions, as_json: bool) -> None:
     """Show the state of memory: backend, index, files."""
     runtime = open_runtime(common)
-    with _closing(runtime) as service:
+    with _open_memory(runtime) as service:
         facts = service.status()
     if as_json:
         Out.json(facts)
@@ -143,14 +148,10 @@ def status(common: CommonOptions, as_json: bool) -> None:
         )
 
 
-class _closing:
+@contextlib.contextmanager
+def _open_memory(runtime: Runtime) -> Iterator[MemoryService]:
     """The memory service of a runtime for a block; the runtime is closed behind it."""
-
-    def __init__(self, runtime: Any) -> None:
-        self.runtime = runtime
-
-    def __enter__(self) -> Any:
-        return self.runtime.require_memory()
-
-    def __exit__(self, *_exc: object) -> None:
-        self.runtime.close()
+    try:
+        yield runtime.require_memory()
+    finally:
+        runtime.close()

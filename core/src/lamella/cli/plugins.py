@@ -46,23 +46,20 @@ def check(common: CommonOptions, as_json: bool) -> int:
     """Check that the configured plugins can be had. Exit code 0 only when all is well."""
     runtime = open_runtime(common)
     found = [*runtime.catalog.problems, *runtime.hooks.problems]
-    errors = [p for p in found if p.level == "error"]
-    if not errors and runtime.settings.plugins.slots.memory != "none" and runtime.catalog.slot("memory"):
+    broken = any(p.level == "error" for p in found)
+    if not broken and runtime.settings.plugins.slots.memory != "none" and runtime.catalog.slot("memory"):
         backend = runtime.settings.memory.backend
         if runtime.memory is None:
             from lamella.errors import Problem
 
-            errors.append(Problem("memory.backend", f"the memory plugin could not open backend {backend!r}"))
+            found.append(Problem("memory.backend", f"the memory plugin could not open backend {backend!r}"))
+            broken = True
     if as_json:
-        Out.json(
-            {
-                "ok": not errors,
-                "problems": [{"key": p.path, "message": p.message, "level": p.level} for p in [*found, *errors] if p],
-            }
-        )
-        return 1 if errors else 0
-    for problem in dict.fromkeys([*found, *errors]):
+        problems = [{"key": p.path, "message": p.message, "level": p.level} for p in found]
+        Out.json({"ok": not broken, "problems": problems})
+        return 1 if broken else 0
+    for problem in found:
         click.echo(f"{problem.level}: {problem}", err=True)
     on = [r.name for r in runtime.catalog.active]
     Out.write(f"On: {', '.join(on) or 'none'}.")
-    return 1 if errors else 0
+    return 1 if broken else 0

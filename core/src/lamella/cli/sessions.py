@@ -40,9 +40,9 @@ def list_sessions(common: CommonOptions, as_json: bool) -> None:
     runtime = open_runtime(common)
     loaded = runtime.store.index.load()
     if loaded.damage:
-        runtime.notify("index_damaged", loaded.damage.message)
         click.echo(f"warning: {loaded.damage.message}; shown is what could be recovered", err=True)
-    states = [session_status(row, runtime.settings, memory_backend(runtime)) for row in runtime.store.rows()]
+    backend = memory_backend(runtime)
+    states = [session_status(row, runtime.settings, backend) for row in runtime.store.rows(loaded.sessions)]
     if as_json:
         Out.json([s.to_json() for s in states])
     elif not states:
@@ -145,9 +145,7 @@ def resume(common: CommonOptions, key: str, model: str) -> int:
     """Go on with a session in chat."""
     from lamella.cli.chat import run_chat
 
-    runtime = open_runtime(common)
-    runtime.store.require(runtime.key(key))
-    return run_chat(common, key=key, model=model)
+    return run_chat(common, key=key, model=model, must_exist=True)
 
 
 @sessions.command("context")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -33,7 +32,6 @@ def status(common: CommonOptions, key: str, as_json: bool) -> None:
         Out.write(f"No sessions in {runtime.store.folder}.")
     else:
         print_table([_row(s) for s in states], ["KEY", "USED", "WINDOW", "SHARE", "COMPACTED", "MODEL"])
-    sys.stdout.flush()
 
 
 def memory_backend(runtime: Any) -> dict[str, Any]:

@@ -22,7 +22,9 @@ _HEAD_SHARE, _TAIL_SHARE = 0.7, 0.2
 class WorkspaceFilesConfig:
     """Settings of the plugin, with their defaults."""
 
-    file_max_chars: int = setting(20_000, "Most characters of one file; a longer one is cut in the middle.", check=between(0))
+    file_max_chars: int = setting(
+        20_000, "Most characters of one file; a longer one is cut in the middle.", check=between(0)
+    )
     total_max_chars: int = setting(60_000, "Most characters of all files together.", check=between(0))
 
 
