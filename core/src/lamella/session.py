@@ -73,18 +73,17 @@ class Session:
         while True:
             located, previous, started = await asyncio.to_thread(self._locate)
             lock = store.lock(located)
-            await asyncio.to_thread(lock.acquire)
-            # While we waited, another process may have given the key a new session.
-            if store.require(self.key).path == located.path:
-                break
-            lock.release()
-        try:
-            agent = self._open(located)
-            if started:
-                await self._announce(agent, located, previous)
-            return await work(agent)
-        finally:
-            lock.release()
+            await lock.acquire_in_loop()
+            try:
+                # While we waited, another process may have given the key a new session.
+                if store.require(self.key).path != located.path:
+                    continue
+                agent = self._open(located)
+                if started:
+                    await self._announce(agent, located, previous)
+                return await work(agent)
+            finally:
+                lock.release()
 
     def _locate(self) -> tuple[Located, Located | None, bool]:
         """(session, the one before, whether it is new)."""

@@ -176,13 +176,24 @@ def _decide_and_load(
 
 
 def _load(found: _Found, settings: PluginsSection, problems: list[Problem]) -> PluginRecord:
+    """As `_load_unguarded`; whatever the plugin's own code raises becomes a failed record."""
+    try:
+        return _load_unguarded(found, settings, problems)
+    except (Exception, SystemExit) as error:
+        log.warning("plugin %s cannot be loaded", found.name, exc_info=True)
+        text = f"cannot be loaded: {type(error).__name__}: {error}"
+        problems.append(Problem(f"plugin {found.name}", text))
+        return _failed(found, text)
+
+
+def _load_unguarded(found: _Found, settings: PluginsSection, problems: list[Problem]) -> PluginRecord:
     def failed(text: str) -> PluginRecord:
         problems.append(Problem(f"plugin {found.name}", text))
         return _failed(found, text)
 
     try:
         target = found.source.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         log.warning("plugin %s cannot be imported", found.name, exc_info=True)
         return failed(f"cannot be imported: {type(error).__name__}: {error}")
     slot = getattr(target, "slot", "") or ""
@@ -197,7 +208,7 @@ def _load(found: _Found, settings: PluginsSection, problems: list[Problem]) -> P
         return _failed(found, str(errors[0]))
     try:
         plugin = _instance(target, config)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         log.warning("plugin %s cannot be started", found.name, exc_info=True)
         return failed(f"cannot be started: {type(error).__name__}: {error}")
     hooks, unknown = implemented_hooks(plugin)

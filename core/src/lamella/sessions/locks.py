@@ -14,6 +14,7 @@ Two locks are taken in this order:
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -159,10 +160,25 @@ class PathLock:
         return self._held
 
     def acquire(self) -> None:
+        """Take the lock; waits in this thread."""
+        self._acquire(self.timeout)
+
+    async def acquire_in_loop(self) -> None:
+        """Take the lock; the event loop goes on meanwhile, and a cancelled wait leaves nothing locked."""
         deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                return self._acquire(0)
+            except SessionLocked:
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _acquire(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
         Path(self._system.lock_file).parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._system.acquire(timeout=self.timeout, poll_interval=_POLL_SECONDS)
+            self._system.acquire(timeout=timeout, poll_interval=_POLL_SECONDS)
         except filelock.Timeout:
             owner = read_owner(self._file)
             raise SessionLocked(self.path, self.timeout, str(owner) if owner else "") from None

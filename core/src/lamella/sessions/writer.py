@@ -69,10 +69,26 @@ class Appender:
         """Append one encoded line. On failure the file is as it was before, and the error is raised."""
         self.open()
         assert self._fd is not None
+        if not self.in_place:
+            raise TranscriptError(
+                self.path,
+                "was removed or replaced while it was open",
+                hint="Nothing was written. Open the session again to continue from what is there.",
+            )
         actual = os.fstat(self._fd).st_size
         if actual != self.size:
             raise self._changed(self.size, actual)
         self._write(line)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the path still leads to the file that is open here."""
+        if self._fd is None:
+            return True
+        try:
+            return os.path.samestat(os.fstat(self._fd), self.path.stat())
+        except OSError:
+            return False
 
     def end_line(self) -> None:
         """Give the file a final line feed if its last line lacks one."""
