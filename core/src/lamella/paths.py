@@ -8,6 +8,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+from lamella.errors import UsageError
+
 
 @frozen(slots=True)
 class Paths:
@@ -19,7 +21,7 @@ class Paths:
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Paths:
         environ = os.environ if environ is None else environ
         configured = environ.get("LAMELLA_HOME", "").strip()
-        return cls(expand(configured) if configured else Path.home() / ".lamella")
+        return cls(expand(configured or "~/.lamella"))
 
     @property
     def config_file(self) -> Path:
@@ -46,5 +48,12 @@ class Paths:
 
 
 def expand(text: str | Path) -> Path:
-    """An absolute path, with a leading `~` expanded; symbolic links stay."""
-    return Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - resolve() would follow links
+    """An absolute path, with a leading `~` expanded; symbolic links stay.
+
+    Raises `UsageError` when nobody knows that home folder.
+    """
+    try:
+        expanded = Path(text).expanduser()
+    except RuntimeError:
+        raise UsageError(f"{text}: the home folder is not known", hint="Set HOME, or LAMELLA_HOME.") from None
+    return Path(os.path.abspath(expanded))  # noqa: PTH100 - resolve() would follow links

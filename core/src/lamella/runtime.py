@@ -143,7 +143,10 @@ class Runtime:
             builtin_only=options.builtin_config,
         )
         first = load(None)
-        return load(self._workspace(first))
+        workspace = self._workspace(first)
+        if workspace.exists() and not workspace.is_dir():
+            raise UsageError(f"workspace {workspace} is a file, expected a folder")
+        return load(workspace)
 
     @property
     def settings(self) -> Settings:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, warn
+from lamella.cli.common import CommonOptions, Out, agent_options, argument_text, json_option, open_runtime, warn
 from lamella.cli.exit_codes import INTERRUPTED, say_error
 from lamella.cli.render import Renderer
 from lamella.cli.turns import interruptible, load_images
@@ -83,8 +83,7 @@ def ask(
 
     Tools that write files run without asking; `--no-plugin` and `tools.deny` restrict them.
     """
-    if text == "-":
-        text = sys.stdin.read()
+    text = sys.stdin.read() if text == "-" else argument_text(text)
     if not text.strip():
         raise UsageError("the question is empty")
     images = load_images(image)
@@ -111,8 +110,13 @@ def ask(
 
 def say_if_no_memory(runtime: Runtime) -> None:
     """One line when the agent has no memory and nobody chose that."""
-    if runtime.memory is None and runtime.settings.plugins.slots.memory != "none":
-        slot = runtime.settings.plugins.slots.memory
+    slot = runtime.settings.plugins.slots.memory
+    if runtime.memory is not None or slot == "none":
+        return
+    there = any(record.name == slot and record.state != "off" for record in runtime.catalog.records)
+    if there or any("plugins.slots.memory" in notice.message for notice in runtime.notices):
+        runtime.notify("no_memory", "going on without memory")  # why has been told already
+    else:
         runtime.notify("no_memory", f"no memory is installed; to add one: pip install lamella-{slot}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -76,7 +77,7 @@ def open_runtime(
         workspace=common.workspace,
         agent=common.agent,
         model=model,
-        system_prompt=system_prompt,
+        system_prompt=argument_text(system_prompt),
         config=common.config,
         settings=settings,
         without_plugins=common.no_plugin,
@@ -124,6 +125,11 @@ class Out:
     @classmethod
     def is_terminal(cls) -> bool:
         return bool((cls.stream or sys.stdout).isatty())
+
+
+def argument_text(text: str) -> str:
+    """Text from the command line as UTF-8, whatever the locale made of it; what is not becomes U+FFFD."""
+    return os.fsencode(text).decode("utf-8", "replace")
 
 
 def warn(text: str) -> None:

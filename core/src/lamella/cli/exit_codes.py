@@ -40,6 +40,9 @@ def report(error: Exception) -> int:
     if isinstance(error, OSError) and error.filename:
         click.echo(f"Error: {error.filename}: {error.strerror}", err=True)
         return 1
+    if isinstance(error, OSError) and error.strerror:  # no file: a standard stream, such as a full disk behind it
+        click.echo(f"Error: {error.strerror}", err=True)
+        return 1
     log.error("unexpected failure", exc_info=error)
     click.echo(f"Error: unexpected {type(error).__name__}: {error}", err=True)
     click.echo("  This is a fault in lamella or a plugin; run it with -v for the details.", err=True)

@@ -86,7 +86,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _use_utf8() -> None:
-    """Output does not depend on the locale."""
+    """Output does not depend on the locale, and standard streams that were closed lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for the program's whole life
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")

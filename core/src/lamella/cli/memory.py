@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime
+from lamella.cli.common import CommonOptions, Out, agent_options, argument_text, json_option, open_runtime
 from lamella.types.memory import MemoryResults, MemoryService, Provenance, SearchQuery, SyncReport
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def search(
                 found = service.search(SearchQuery(line.strip(), max_results, min_score))
                 Out.json_line({"query": line.strip(), **found.to_json()})
             return
-        found = service.search(SearchQuery(str(query), max_results, min_score))
+        found = service.search(SearchQuery(argument_text(str(query)), max_results, min_score))
     if as_json:
         Out.json(found.to_json())
     else:
@@ -117,8 +117,7 @@ def get(common: CommonOptions, path: str, start: int, lines: int | None, as_json
 @json_option
 def add(common: CommonOptions, text: str, path: str | None, as_json: bool) -> None:
     """Add TEXT to memory. TEXT - reads it from standard input."""
-    if text == "-":
-        text = sys.stdin.read()
+    text = sys.stdin.read() if text == "-" else argument_text(text)
     if not text.strip():
         raise click.UsageError("the text is empty")
     runtime = open_runtime(common, need_workspace=True)

@@ -27,9 +27,12 @@ def load_images(paths: Sequence[Path]) -> tuple[ImageBlock, ...]:
         kind = mimetypes.guess_type(path.name)[0] or ""
         if kind not in ("image/png", "image/jpeg", "image/gif", "image/webp"):
             raise UsageError(f"{path}: expected a png, jpg, gif or webp image")
+        if not path.is_file():
+            raise UsageError(f"{path}: no such file")
+        size = path.stat().st_size
+        if size > MAX_IMAGE_BYTES:
+            raise UsageError(f"{path}: {size} bytes; images may have at most {MAX_IMAGE_BYTES}")
         data = path.read_bytes()
-        if len(data) > MAX_IMAGE_BYTES:
-            raise UsageError(f"{path}: {len(data)} bytes; images may have at most {MAX_IMAGE_BYTES}")
         images.append(ImageBlock(base64.b64encode(data).decode(), kind))
     return tuple(images)
 

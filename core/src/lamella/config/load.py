@@ -22,6 +22,8 @@ from lamella.paths import Paths
 from lamella.text.files import BOM
 
 WORKSPACE_FILE = "lamella.toml"
+# Enough for any use; a huge file could keep the parser busy for minutes.
+WORKSPACE_FILE_BYTES = 20_000
 # A repository that one opens is not trusted: it may only name the agent and ask for less context.
 WORKSPACE_KEYS = {
     "agent.name": "any",
@@ -89,7 +91,8 @@ def load_config(
     origins: dict[str, str] = {}
     problems: list[Problem] = []
     main = file or paths.config_file
-    layer = read_toml(main) if file is not None or (main.exists() and not builtin_only) else {}
+    there = main.exists() or main.is_symlink()  # a link that leads nowhere is an error, not an absent file
+    layer = read_toml(main) if file is not None or (there and not builtin_only) else {}
     _merge(data, layer, str(main), origins)
     for name, key in ENVIRONMENT.items():
         if environ.get(name, "").strip():
@@ -111,6 +114,8 @@ def load_config(
 def read_toml(path: Path) -> Data:
     """A TOML file as data. Raises `ConfigError` that names file, line and column."""
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():  # reading a pipe or a device may never end
+            raise ConfigError([Problem("", "is not a regular file", str(path))])
         raw = path.read_bytes()
     except OSError as error:
         raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}", str(path))]) from error
@@ -120,6 +125,8 @@ def read_toml(path: Path) -> Data:
         raise ConfigError([Problem("", f"is not UTF-8 (byte {error.start})", str(path))]) from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([Problem("", f"is not valid TOML: {error}", str(path))]) from error
+    except RecursionError:
+        raise ConfigError([Problem("", "is nested too deeply", str(path))]) from None
 
 
 def _check(data: Data, origins: Mapping[str, str], problems: list[Problem]) -> Settings | None:
@@ -142,10 +149,12 @@ def _own_agent(base: Mapping[str, Any], section: Mapping[str, Any]) -> Data:
 
 
 def _origin(origins: Mapping[str, str], key: str) -> str:
+    """Where a key was set; for a table, where the first of its keys was."""
     key = key.partition("[")[0]
+    below = next((origin for known, origin in origins.items() if known.startswith(f"{key}.")), "")
     while key and key not in origins:
         key = key.rpartition(".")[0]
-    return origins.get(key, "")
+    return origins.get(key, below)
 
 
 def _merge(data: Data, layer: Mapping[str, Any], origin: str, origins: dict[str, str], path: str = "") -> None:
@@ -176,6 +185,10 @@ def _workspace_layer(workspace: Path, settings: Settings, problems: list[Problem
     """The keys of the workspace's lamella.toml that it may set; others are warned about."""
     file = workspace / WORKSPACE_FILE
     if not file.is_file():
+        return {}
+    if file.stat().st_size > WORKSPACE_FILE_BYTES:
+        text = f"has more than {WORKSPACE_FILE_BYTES} bytes; ignored"
+        problems.append(Problem("", text, str(file), "warning"))
         return {}
     allowed: Data = {}
     current = dict(flatten(settings))

@@ -10,6 +10,8 @@ from typing import Any
 
 from attrs import Attribute, Factory, field, frozen
 
+from lamella.errors import UsageError
+from lamella.text.days import zone
 from lamella.types.model import THINKING_LEVELS
 from lamella.types.model_settings import ProviderSettings
 
@@ -36,6 +38,27 @@ def one_of(*allowed: str) -> Check:
     return check
 
 
+def not_empty(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+    """A validator: some text."""
+    if not value.strip():
+        raise ValueError("expected a name")
+
+
+def known_zone(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+    """A validator: the name of a time zone, or nothing."""
+    try:
+        zone(value)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+def positive_values(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+    """A validator: a table whose values are above 0."""
+    for key, number in value.items():
+        if number <= 0:
+            raise ValueError(f"{key}: expected more than 0")
+
+
 def setting(default: Any, help: str, *, check: Check | list[Check] | None = None) -> Any:
     """A field with a default and one line of help, which the reference in docs/ is checked against."""
     if isinstance(default, (dict, list)):
@@ -50,7 +73,9 @@ class AgentSection:
     model: str = setting("", "Model as provider/model; empty: chosen from the keys that are present.")
     thinking: str = setting("off", "Thinking level of new sessions.", check=one_of(*THINKING_LEVELS))
     system_prompt: str = setting("", "Replaces lamella's own opening of the system prompt.")
-    timezone: str = setting("", "Zone for dates in notes and prompts, such as Europe/Berlin; empty: the system's.")
+    timezone: str = setting(
+        "", "Zone for dates in notes and prompts, such as Europe/Berlin; empty: the system's.", check=known_zone
+    )
     max_turns: int = setting(0, "Most model calls of one run; 0: no limit.", check=between(0))
     steering_mode: str = setting(
         "one-at-a-time", "How queued steering messages are taken.", check=one_of("one-at-a-time", "all")
@@ -104,12 +129,12 @@ class ToolsSection:
 
 @frozen(slots=True)
 class HooksSection:
-    timeouts: Mapping[str, float] = setting({}, "Time limits by hook name, in seconds.")
+    timeouts: Mapping[str, float] = setting({}, "Time limits by hook name, in seconds.", check=positive_values)
 
 
 @frozen(slots=True)
 class SlotsSection:
-    memory: str = setting("memory-core", "The plugin that owns long-term memory, or none.")
+    memory: str = setting("memory-core", "The plugin that owns long-term memory, or none.", check=not_empty)
 
 
 @frozen(slots=True)
@@ -123,7 +148,7 @@ class PluginsSection:
 
 @frozen(slots=True)
 class MemorySection:
-    backend: str = setting("sqlite", "The memory backend of memory-core, by name.")
+    backend: str = setting("sqlite", "The memory backend of memory-core, by name.", check=not_empty)
 
 
 @frozen(slots=True)

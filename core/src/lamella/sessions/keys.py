@@ -29,6 +29,8 @@ DEFAULT_AGENT = "main"
 DEFAULT_KEY = "agent:main:main"
 _AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
 _SESSION_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}\Z", re.IGNORECASE)
+# Control characters would break listings; lone surrogates cannot be stored.
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _THREAD_MARKERS = (":thread:", ":topic:")
 
 
@@ -82,6 +84,8 @@ def parse_key(text: str) -> SessionKey:
             f"session key {text!r}: expected agent:<agentId>:<name>, such as {DEFAULT_KEY}",
             hint="A bare word is not a key; use --agent to choose an agent.",
         )
+    if _UNFIT.search(key):
+        raise UsageError(f"session key {text!r}: expected no control characters, and valid Unicode")
     return SessionKey(key, check_agent_id(parts[1]), ":".join(parts[2:]))
 
 

@@ -1,0 +1,163 @@
+"""Tools, files and callers that misbehave: the turn goes on, nothing stays locked, nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import open_agent, scripted
+
+from lamella import hookimpl
+from lamella.errors import SessionLocked, TranscriptError
+from lamella.types import hooks as h
+from lamella.types.host import Host
+from lamella.types.messages import ToolResultMessage, text_of
+from lamella.types.results import ToolResult
+from lamella.types.tools import Tool
+
+CALL = {"content": [{"type": "toolCall", "id": "c1", "name": "demo", "arguments": {}}]}
+EMPTY = {"type": "object", "properties": {}}
+
+
+def demo(run: Any) -> Tool:
+    return Tool("demo", "A demo.", EMPTY, run)
+
+
+def leave(_arguments: Any, _context: Any) -> str:
+    sys.exit(3)
+
+
+async def leave_async(_arguments: Any, _context: Any) -> str:
+    sys.exit(3)
+
+
+async def cancel_async(_arguments: Any, _context: Any) -> str:
+    raise asyncio.CancelledError
+
+
+def stop_iteration(_arguments: Any, _context: Any) -> str:
+    raise StopIteration
+
+
+def gives(value: Any) -> Any:
+    return lambda _arguments, _context: value
+
+
+CIRCLE: dict[str, Any] = {}
+CIRCLE["self"] = CIRCLE
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (leave, "SystemExit"),
+        (leave_async, "SystemExit"),
+        (cancel_async, "CancelledError"),
+        (stop_iteration, "StopIteration"),
+        (gives(None), "returned NoneType"),
+        (gives(b"\xff"), "returned bytes"),
+        (gives(ToolResult(None)), "content of type NoneType"),  # type: ignore[arg-type]
+        (gives(ToolResult((1,))), "a block of type int"),  # type: ignore[arg-type]
+        (gives(ToolResult("fine", details={"x": object()})), "details that are not JSON"),
+        (gives(ToolResult("fine", details=CIRCLE)), "details that are not JSON"),
+    ],
+)
+async def test_a_tool_that_misbehaves_gives_an_error_result(run: Any, said: str, tmp_path: Path) -> None:
+    async with open_agent(tmp_path, scripted([CALL, "done", "next"]), tools=[demo(run)]) as runtime:
+        result = await runtime.ask("one")
+        assert result.text == "done"
+        (answer,) = [m for m in result.messages if isinstance(m, ToolResultMessage)]
+        assert answer.is_error
+        assert said in text_of(answer.content)
+        assert (await runtime.ask("two")).text == "next"
+
+
+async def test_a_stored_result_that_a_plugin_broke_is_stored_as_it_was(tmp_path: Path) -> None:
+    class Breaks:
+        name = "breaks"
+
+        @hookimpl
+        def tool_result_persist(self, event: h.ToolResultPersist, host: Host) -> ToolResultMessage:
+            return ToolResultMessage("c1", "demo", (object(),))  # type: ignore[arg-type]
+
+    model = scripted([CALL, "done"])
+    async with open_agent(tmp_path, model, tools=[demo(gives("fine"))], plugins=[Breaks()]) as runtime:
+        result = await runtime.ask("one")
+    assert [text_of(m.content) for m in result.messages if isinstance(m, ToolResultMessage)] == ["fine"]
+
+
+async def test_a_cancelled_wait_for_a_busy_session_takes_no_lock(tmp_path: Path) -> None:
+    async with open_agent(tmp_path, scripted(["one", "two"])) as runtime:
+        await runtime.ask("first")
+        located = runtime.store.require(runtime.key())
+        other = runtime.store.lock(located)
+        other.acquire()
+        waiting = asyncio.ensure_future(runtime.ask("second"))
+        await asyncio.sleep(0.2)
+        waiting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await waiting
+        other.release()
+        await asyncio.sleep(0.2)
+        assert not list(runtime.store.folder.glob("*.lock"))
+        assert (await runtime.ask("third")).text == "two"
+
+
+async def test_a_session_that_is_removed_while_one_waits_leaves_nothing_locked(tmp_path: Path) -> None:
+    async with open_agent(tmp_path, scripted(["one", "two"])) as runtime:
+        await runtime.ask("first")
+        other = runtime.store.lock(runtime.store.require(runtime.key()))
+        other.acquire()
+        waiting = asyncio.ensure_future(runtime.ask("second"))
+        await asyncio.sleep(0.2)
+        runtime.store.index.remove(runtime.key().text)
+        other.release()
+        with contextlib.suppress(Exception):
+            await waiting
+        assert not list(runtime.store.folder.glob("*.lock"))
+
+
+async def test_a_busy_session_says_who_is_at_it(tmp_path: Path) -> None:
+    settings = {"session.lock_timeout_seconds": 0.1}
+    async with open_agent(tmp_path, scripted(["one", "two"]), settings=settings) as runtime:
+        await runtime.ask("first")
+        with runtime.store.lock(runtime.store.require(runtime.key())):
+            with pytest.raises(SessionLocked, match=r"waited 0\.1 s"):
+                await runtime.ask("second")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_transcript_that_vanishes_during_a_turn_is_not_written_into_nothing(
+    replaced: bool, tmp_path: Path
+) -> None:
+    async with open_agent(tmp_path, scripted([CALL, "done", "again"]), tools=[demo(lambda *_: vanish())]) as runtime:
+
+        def vanish() -> str:
+            (path,) = runtime.store.folder.glob("*.jsonl")
+            copy = path.read_bytes()
+            path.unlink()
+            if replaced:
+                path.write_bytes(copy)
+            return "gone"
+
+        with pytest.raises(TranscriptError, match="removed or replaced"):
+            await runtime.ask("one")
+        assert (await runtime.ask("two")).error is None
+        (path,) = runtime.store.folder.glob("*.jsonl")
+        assert b"two" in path.read_bytes()
+
+
+async def test_a_transcript_replaced_between_turns_is_read_again(tmp_path: Path) -> None:
+    async with open_agent(tmp_path, scripted(["one", "two"])) as runtime, runtime.session() as session:
+        await session.prompt("first")
+        (path,) = runtime.store.folder.glob("*.jsonl")
+        copy = path.read_bytes().replace(b"first", b"other")  # as long as before
+        path.unlink()
+        path.write_bytes(copy)
+        await session.prompt("second")
+        assert b"other" in path.read_bytes()
+        assert b"second" in path.read_bytes()
