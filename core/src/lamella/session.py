@@ -105,7 +105,7 @@ class Session:
         file = runtime.store.open(located, cwd=str(runtime.workspace))
         for damage in file.damage:
             runtime.notify("transcript_damage", f"{file.path.name}: {damage.message}")
-        record = StoredRecord(runtime.store.index, self.key.text)
+        record = StoredRecord(runtime.store.index, self.key.text, str(located.entry.get("sessionId") or ""))
         self._located = located
         self._agent = AgentSession(
             self.key,

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import open_agent, scripted
+from agents import Recorder, open_agent, scripted
 
 from lamella import hookimpl
-from lamella.errors import SessionLocked, TranscriptError
+from lamella.errors import ContextOverflow, SessionLocked, TranscriptError
 from lamella.types import hooks as h
+from lamella.types.events import Notice
 from lamella.types.host import Host
 from lamella.types.messages import ToolResultMessage, text_of
 from lamella.types.results import ToolResult
@@ -119,6 +120,46 @@ async def test_a_session_that_is_removed_while_one_waits_leaves_nothing_locked(t
         with contextlib.suppress(Exception):
             await waiting
         assert not list(runtime.store.folder.glob("*.lock"))
+
+
+async def test_a_message_that_can_never_fit_does_not_spoil_the_session(tmp_path: Path) -> None:
+    model = scripted(["one", "two"], context_window=2000)
+    async with open_agent(tmp_path, model) as runtime:
+        await runtime.ask("first")
+        refused = await runtime.ask("word " * 5000)
+        assert isinstance(refused.error, ContextOverflow)
+        assert "it was not stored" in str(refused.error)
+        assert (await runtime.ask("second")).text == "two"
+
+
+async def test_counters_go_to_the_session_that_they_belong_to(tmp_path: Path) -> None:
+    async with open_agent(tmp_path, scripted([CALL, "done"]), tools=[demo(lambda *_: restart())]) as runtime:
+
+        def restart() -> str:
+            runtime.store.start(runtime.key())
+            return "another process gave the key a new session"
+
+        result = await runtime.ask("one")
+        entry = runtime.store.index.require(runtime.key().text)
+    assert result.text == "done"
+    assert entry["sessionId"] != result.session_id
+    assert "usedTokens" not in entry
+
+
+async def test_a_reply_is_not_withheld_when_its_counters_cannot_be_saved(tmp_path: Path) -> None:
+    async with open_agent(tmp_path, scripted([CALL, "done"]), tools=[demo(lambda *_: block())]) as runtime:
+
+        def block() -> str:
+            index = runtime.store.index.path
+            index.unlink()
+            index.mkdir()
+            return "the index cannot be written"
+
+        recorder = Recorder()
+        runtime.listeners.append(recorder)
+        result = await runtime.ask("one")
+    assert result.text == "done"
+    assert "counters_not_saved" in [notice.code for notice in recorder.of(Notice)]
 
 
 async def test_a_busy_session_says_who_is_at_it(tmp_path: Path) -> None:

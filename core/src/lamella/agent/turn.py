@@ -13,7 +13,7 @@ from lamella.agent.host import SessionHost
 from lamella.agent.loop import LoopResult, run_loop
 from lamella.agent.retry import retry_delay_ms, wait
 from lamella.agent.workbench import Workbench
-from lamella.errors import ContextOverflow, ModelAborted, ModelError
+from lamella.errors import ContextOverflow, ModelAborted, ModelError, SessionError
 from lamella.models.classify import usage_overflows
 from lamella.plugins.hooks import merge_additions
 from lamella.text.days import unix_ms
@@ -71,6 +71,9 @@ class Turn:
         if received.handled:
             return TurnResult(received.reply, self.bench.file.id, handled=True)
         user = user_message(received.text if received.text is not None else text, images)
+        too_long = self._too_long(user)
+        if too_long is not None:
+            return TurnResult("", self.bench.file.id, error=too_long)
         await self._make_room(user, host)
         addition = await self._additions(text_of(user.content), host)
         if addition.model:
@@ -87,7 +90,10 @@ class Turn:
             total_usage(result.messages),
             len(self._causes),
         )
-        self._save(turn.messages, turn.error)
+        try:
+            self._save(turn.messages, turn.error)
+        except SessionError as failure:  # the reply is in the transcript; it is not withheld for its counters
+            self.bench.tell(e.Notice("counters_not_saved", f"the session's counters were not saved: {failure}"))
         error = str(turn.error) if turn.error else ""
         ended = h.AgentEnded(turn.messages, turn.error is None, error, (time.monotonic() - started) * 1000)
         await hooks.agent_end(ended, host)
@@ -99,6 +105,18 @@ class Turn:
         if outcome.entry_id:
             self._save((), None)
         return outcome
+
+    def _too_long(self, user: UserMessage) -> ContextOverflow | None:
+        """The error for a message that no compaction makes fit. It is refused before it is stored,
+        since every later request of the session would hold it too."""
+        window = self.bench.budget().window
+        tokens = self.bench.environment.estimate(user)
+        if tokens + self.bench.fixed_tokens() <= window:
+            return None
+        return ContextOverflow(
+            f"the message has about {tokens} tokens, the context window holds {window}; it was not stored",
+            hint="Shorten it, put it into a file in the workspace, or use a model with a larger window.",
+        )
 
     async def _make_room(self, user: UserMessage, host: SessionHost) -> None:
         """`before_turn`, and a compaction when the window is nearly full already."""

@@ -62,7 +62,11 @@ class Workbench:
         measured = measure_context(self.file.context(), self.environment.estimate)
         if measured.last_usage_index is not None:
             return measured.tokens
-        return measured.tokens + fixed_tokens(self.system_prompt(), (t.spec for t in self.environment.tools.values()))
+        return measured.tokens + self.fixed_tokens()
+
+    def fixed_tokens(self) -> int:
+        """Tokens that every request takes: the system prompt and the tools."""
+        return fixed_tokens(self.system_prompt(), (t.spec for t in self.environment.tools.values()))
 
     def transcript_bytes(self) -> int:
         return self.file.path.stat().st_size if self.file.path.exists() else 0

@@ -25,7 +25,7 @@ from pathlib import Path
 import filelock
 from attrs import frozen
 
-from lamella.errors import SessionLocked
+from lamella.errors import SessionError, SessionLocked
 from lamella.text.days import parse_iso_ms, utc_iso
 
 LOCK_FOLDER = ".locks"
@@ -210,9 +210,11 @@ class PathLock:
             try:
                 with os.fdopen(fd, "wb") as file:
                     file.write(json.dumps(payload).encode())
-            except OSError:
+            except OSError as error:
                 self._file.unlink(missing_ok=True)
-                raise
+                raise SessionError(
+                    f"{self.path} cannot be locked: {error.strerror or error}", hint="Check disk space and permissions."
+                ) from error
             return
 
     def _wait_or_remove(self, deadline: float) -> None:

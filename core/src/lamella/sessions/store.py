@@ -112,6 +112,7 @@ class StoredRecord:
 
     index: SessionIndex
     key: str
+    session_id: str
 
     def read(self) -> JsonObject:
         return self.index.get(self.key) or {}
@@ -131,10 +132,15 @@ class StoredRecord:
         self.index.update(self.key, add)
 
     def finish(self, fields: JsonObject, usage: Usage, *, compactions: int, entries: int) -> None:
-        """Store a turn's fields and add its usage, compactions and new entries to the totals."""
+        """Store a turn's fields and add its usage, compactions and new entries to the totals.
 
-        def change(entry: dict[str, Any] | None) -> dict[str, Any]:
-            merged = {k: v for k, v in {**(entry or {}), **fields}.items() if v is not None}
+        Nothing is stored when the key has been removed, or given to another session, meanwhile.
+        """
+
+        def change(entry: dict[str, Any] | None) -> dict[str, Any] | None:
+            if entry is None or entry.get("sessionId") != self.session_id:
+                return entry
+            merged = {k: v for k, v in {**entry, **fields}.items() if v is not None}
             totals = dict(merged.get("lifetimeUsage") or {})
             for name, value in (
                 ("input", usage.input),
