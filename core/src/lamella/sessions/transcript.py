@@ -7,31 +7,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lamella.errors import EntryNotFound, SessionNotFound, UsageError
+from lamella.errors import EntryNotFound, SessionNotFound
 from lamella.sessions.context import Context, ModelState, StateSearch, build_context, state_of
 from lamella.sessions.lines import Lines, encode_line, to_entry
 from lamella.sessions.migrate import CURRENT_VERSION
 from lamella.sessions.reader import read_transcript, to_header
+from lamella.sessions.storage import Storage
 from lamella.sessions.tail import read_tail
 from lamella.sessions.tree import find_leaf, labels_of, name_of, path_to
-from lamella.sessions.writer import Appender, new_entry_id, rewrite
+from lamella.sessions.writer import new_entry_id
 from lamella.text.days import utc_iso
 from lamella.types.entries import POSITION_TYPE, Damage, Entry, Header
 from lamella.types.message_json import dump_content, dump_message
-from lamella.types.messages import (
-    AssistantMessage,
-    CustomMessage,
-    Message,
-    UserMessage,
-)
+from lamella.types.messages import CustomMessage, Message
 
 
 class SessionFile:
     """A transcript that can be appended to.
 
     Opening reads only as far back as the context needs (`tail`), or the whole file where its state
-    asks for that. Nothing is written by opening. The first append mends what has to be mended: a
-    missing final line feed, a lost header, an older version; the original is kept beside a rewrite.
+    asks for that. Nothing is written by opening; how entries reach the disk is `Storage`'s business.
     Callers hold the transcript's lock (`lamella.sessions.locks`) while they append.
     """
 
@@ -58,11 +53,7 @@ class SessionFile:
         self._leaf = leaf
         self._path = list(path_positions)
         self._whole = whole
-        self._pending: list[Entry] | None = None if on_disk else []
-        self._needs_rewrite = needs_rewrite
-        self._appender = Appender(path)
-        self._size = size
-        self._appendable = False
+        self._storage = Storage(path, header, on_disk=on_disk, size=size, needs_rewrite=needs_rewrite)
         self._context: Context | None = None
         self.appended = 0  # entries added by this object
 
@@ -141,7 +132,7 @@ class SessionFile:
         return cls(path, to_header(fields), Lines(), None, (), state=ModelState(), whole=True, on_disk=False)
 
     def close(self) -> None:
-        self._appender.close()
+        self._storage.close()
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -156,18 +147,12 @@ class SessionFile:
 
     @property
     def on_disk(self) -> bool:
-        return self._pending is None
+        return self._storage.on_disk
 
     @property
     def changed_on_disk(self) -> bool:
         """Whether somebody else has written to the file since it was read or last appended to."""
-        try:
-            size = self.path.stat().st_size
-        except FileNotFoundError:
-            return self.on_disk
-        if self._pending is not None:
-            return size > 0
-        return size != (self._appender.size if self._appendable else self._size)
+        return self._storage.changed
 
     def context(self) -> Context:
         """The context of the current leaf."""
@@ -239,7 +224,7 @@ class SessionFile:
             {"type": entry_type, "id": new_entry_id(), "parentId": parent, "timestamp": now or utc_iso(), **fields}
         )
         line = encode_line(entry.fields)
-        self._store(entry, line)
+        self._storage.store(entry, line, self._lines)
         self._leaf = self._lines.add(entry, line.rstrip(b"\n"))
         self._path.append(self._leaf)
         said = StateSearch()
@@ -383,8 +368,7 @@ class SessionFile:
 
     def _adopt(self, entry: Entry) -> None:
         """Take over an entry of another session as it is, to be written by `flush`."""
-        assert self._pending is not None
-        self._pending.append(entry)
+        self._storage.hold(entry)
         self._leaf = self._lines.add(entry, encode_line(entry.fields).rstrip(b"\n"))
         self._path.append(self._leaf)
         self._context = None
@@ -393,50 +377,4 @@ class SessionFile:
 
     def flush(self) -> None:
         """Write a session that so far exists in memory only, whatever it holds."""
-        if self._pending is None:
-            return
-        objects = [self.header.fields, *(e.fields for e in self._pending)]
-        if self.path.exists():
-            self._adopt_empty_file()
-            for fields in objects:
-                self._appender.append(encode_line(fields))
-        else:
-            self._appender.create(objects)
-        self._pending = None
-        self._appendable = True
-
-    def _adopt_empty_file(self) -> None:
-        """A file without content may become this session; anything else is somebody's data."""
-        if self.path.read_bytes().strip():
-            raise UsageError(f"{self.path}: already exists; a new session needs a new file")
-        self._appender.open()
-        self._appender.end_line()
-
-    def _store(self, entry: Entry, line: bytes) -> None:
-        if self._pending is not None:
-            self._pending.append(entry)
-            if _says_something(entry):
-                try:
-                    self.flush()
-                except BaseException:
-                    self._pending.pop()
-                    raise
-            return
-        self._make_appendable()
-        self._appender.append(line)
-
-    def _make_appendable(self) -> None:
-        if self._appendable:
-            return
-        self._appender.open(expected_size=self._size)
-        if self._needs_rewrite:
-            self._appender.close()
-            rewrite(self.path, [encode_line(self.header.fields), *self._lines.raw])
-            self._needs_rewrite = False
-            self._appender.open()
-        self._appender.end_line()
-        self._appendable = True
-
-
-def _says_something(entry: Entry) -> bool:
-    return isinstance(entry.message, (UserMessage, AssistantMessage))
+        self._storage.flush()
