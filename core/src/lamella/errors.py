@@ -207,3 +207,5 @@ class ModelRejected(ModelError):
 
 class ModelAborted(ModelError):
     """The caller cancelled the call."""
+
+    exit_code = 130

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from lamella.agent.compaction import Outcome
+from lamella.agent.retry import unless_aborted
 from lamella.agent.session import AgentSession
 from lamella.agent.turn import TurnResult
 from lamella.errors import UsageError
@@ -43,6 +44,8 @@ class Session:
         self._thinking = thinking
         self._agent: AgentSession | None = None
         self._located: Located | None = None
+        self._waits = 0  # turns that have not begun yet: the session is not free, or is being announced
+        self._stop = asyncio.Event()  # ends their wait
 
     @property
     def agent(self) -> AgentSession:
@@ -52,7 +55,8 @@ class Session:
         return self._agent
 
     async def prompt(self, text: str, *, images: Sequence[ImageBlock] = ()) -> TurnResult:
-        """Run one user turn. Raises `SessionLocked` when another process keeps the session busy."""
+        """Run one user turn. Raises `SessionLocked` when another process keeps the session busy, and
+        `ModelAborted` when it is aborted while it waits for that; nothing is stored then."""
         return await self._locked(lambda agent: agent.prompt(text, images=images))
 
     async def compact(self, instructions: str = "") -> Outcome:
@@ -60,7 +64,9 @@ class Session:
         return await self._locked(lambda agent: agent.compact(instructions))
 
     def abort(self) -> None:
-        """Stop the running turn."""
+        """Stop the running turn, and those that wait for the session to be free."""
+        if self._waits:
+            self._stop.set()
         if self._agent is not None:
             self._agent.abort()
 
@@ -73,17 +79,27 @@ class Session:
         while True:
             located, previous, started = await asyncio.to_thread(self._locate)
             lock = store.lock(located)
-            await lock.acquire_in_loop()
             try:
+                await self._unless_stopped(lock.acquire_in_loop())
                 # While we waited, another process may have given the key a new session.
                 if store.require(self.key).path != located.path:
                     continue
                 agent = self._open(located)
                 if started:
-                    await self._announce(agent, located, previous)
+                    await self._unless_stopped(self._announce(agent, located, previous))
                 return await work(agent)
             finally:
                 lock.release()
+
+    async def _unless_stopped(self, work: Awaitable[T]) -> T:
+        """Await something that comes before the turn itself. Raises `ModelAborted` when `abort` is called."""
+        if not self._waits:
+            self._stop = asyncio.Event()
+        self._waits += 1
+        try:
+            return await unless_aborted(work, self._stop)
+        finally:
+            self._waits -= 1
 
     def _locate(self) -> tuple[Located, Located | None, bool]:
         """(session, the one before, whether it is new)."""

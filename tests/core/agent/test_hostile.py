@@ -12,9 +12,9 @@ import pytest
 from agents import Recorder, open_agent, scripted
 
 from lamella import hookimpl
-from lamella.errors import ContextOverflow, SessionLocked, TranscriptError
+from lamella.errors import ContextOverflow, ModelAborted, SessionLocked, TranscriptError
 from lamella.types import hooks as h
-from lamella.types.events import Notice
+from lamella.types.events import Notice, PluginFault
 from lamella.types.host import Host
 from lamella.types.messages import ToolResultMessage, text_of
 from lamella.types.results import ToolResult
@@ -162,13 +162,72 @@ async def test_a_reply_is_not_withheld_when_its_counters_cannot_be_saved(tmp_pat
     assert "counters_not_saved" in [notice.code for notice in recorder.of(Notice)]
 
 
+async def test_an_abort_ends_the_wait_for_a_busy_session(tmp_path: Path) -> None:
+    async with open_agent(tmp_path, scripted(["one", "two"])) as runtime, runtime.session() as session:
+        await session.prompt("first")
+        with runtime.store.lock(runtime.store.require(runtime.key())):
+            waiting = asyncio.ensure_future(session.prompt("second"))
+            await asyncio.sleep(0.2)
+            session.abort()
+            with pytest.raises(ModelAborted):
+                await asyncio.wait_for(waiting, 5)
+        assert (await session.prompt("third")).text == "two"
+
+
+@pytest.mark.parametrize("hook", ["input", "before_turn", "before_prompt_build"])
+async def test_an_abort_does_not_wait_for_hooks_and_keeps_what_was_said(hook: str, tmp_path: Path) -> None:
+    reached = asyncio.Event()
+
+    async def hang(self: Any, event: Any, host: Host) -> None:
+        if not reached.is_set():
+            reached.set()
+            await asyncio.sleep(3600)
+
+    plugin = type("Hangs", (), {"name": "hangs", hook: hookimpl(hang)})()
+    model = scripted(["fine"])
+    async with open_agent(tmp_path, model, plugins=[plugin]) as runtime, runtime.session() as session:
+        turn = asyncio.ensure_future(session.prompt("first"))
+        await asyncio.wait_for(reached.wait(), 5)
+        session.abort()
+        assert (await asyncio.wait_for(turn, 5)).aborted
+        assert (await session.prompt("second")).text == "fine"
+    assert "first" in str(model.requests[0].messages)
+
+
+async def test_a_plugin_that_chooses_an_unknown_model_changes_nothing(tmp_path: Path) -> None:
+    class Chooses:
+        name = "chooses"
+
+        @hookimpl
+        def before_agent_start(self, event: h.BeforePromptBuild, host: Host) -> h.PromptAddition:
+            return h.PromptAddition(model="nobody/nothing")
+
+    async with open_agent(tmp_path, scripted(["fine"]), plugins=[Chooses()]) as runtime:
+        assert (await runtime.ask("one")).text == "fine"
+
+
+async def test_an_answer_with_wrong_parts_is_skipped(tmp_path: Path) -> None:
+    class Wrong:
+        name = "wrong"
+
+        @hookimpl
+        def before_prompt_build(self, event: h.BeforePromptBuild, host: Host) -> h.PromptAddition:
+            return h.PromptAddition(prepend_context=5)  # type: ignore[arg-type]
+
+    async with open_agent(tmp_path, scripted(["fine"]), plugins=[Wrong()]) as runtime:
+        recorder = Recorder()
+        runtime.listeners.append(recorder)
+        assert (await runtime.ask("one")).text == "fine"
+    assert [fault.error for fault in recorder.of(PluginFault)] == ["returned prepend_context=5, expected a string"]
+
+
 async def test_a_busy_session_says_who_is_at_it(tmp_path: Path) -> None:
     settings = {"session.lock_timeout_seconds": 0.1}
     async with open_agent(tmp_path, scripted(["one", "two"]), settings=settings) as runtime:
         await runtime.ask("first")
-        with runtime.store.lock(runtime.store.require(runtime.key())):
-            with pytest.raises(SessionLocked, match=r"waited 0\.1 s"):
-                await runtime.ask("second")
+        busy = runtime.store.lock(runtime.store.require(runtime.key()))
+        with busy, pytest.raises(SessionLocked, match=r"waited 0\.1 s"):
+            await runtime.ask("second")
 
 
 @pytest.mark.parametrize("replaced", [False, True])

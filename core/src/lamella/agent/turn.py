@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
 from attrs import evolve, frozen
 
@@ -11,9 +12,9 @@ from lamella.agent.accounting import counters, reply_text, total_usage
 from lamella.agent.compaction import Outcome
 from lamella.agent.host import SessionHost
 from lamella.agent.loop import LoopResult, run_loop
-from lamella.agent.retry import retry_delay_ms, wait
+from lamella.agent.retry import retry_delay_ms, unless_aborted, wait
 from lamella.agent.workbench import Workbench
-from lamella.errors import ContextOverflow, ModelAborted, ModelError, SessionError
+from lamella.errors import ContextOverflow, LamellaError, ModelAborted, ModelError, SessionError
 from lamella.models.classify import usage_overflows
 from lamella.plugins.hooks import merge_additions
 from lamella.text.days import unix_ms
@@ -30,6 +31,8 @@ from lamella.types.messages import (
     UserMessage,
     text_of,
 )
+
+T = TypeVar("T")
 
 MAX_COMPACTIONS = 3
 EVENT_TYPE = "lamella.event"
@@ -67,17 +70,23 @@ class Turn:
     async def run(self, text: str, images: Sequence[ImageBlock]) -> TurnResult:
         started = time.monotonic()
         hooks, host = self.bench.environment.hooks, self.bench.host()
-        received = await hooks.input(h.Input(text, self.bench.trigger), host)
+        try:
+            received = await self._unless_aborted(hooks.input(h.Input(text, self.bench.trigger), host))
+        except ModelAborted as error:
+            return self._stopped(user_message(text, images), error)
         if received.handled:
             return TurnResult(received.reply, self.bench.file.id, handled=True)
         user = user_message(received.text if received.text is not None else text, images)
         too_long = self._too_long(user)
         if too_long is not None:
             return TurnResult("", self.bench.file.id, error=too_long)
-        await self._make_room(user, host)
-        addition = await self._additions(text_of(user.content), host)
+        try:
+            await self._make_room(user, host)
+            addition = await self._unless_aborted(self._additions(text_of(user.content), host))
+        except ModelAborted as error:
+            return self._stopped(user, error)
         if addition.model:
-            self.bench = evolve(self.bench, model=self.bench.environment.make_model(addition.model))
+            self._use_model(addition.model)
             host = self.bench.host()
         self._note_settings()
         result = await self._run((*self._queued_events(), user), addition, host)
@@ -94,10 +103,26 @@ class Turn:
             self._save(turn.messages, turn.error)
         except SessionError as failure:  # the reply is in the transcript; it is not withheld for its counters
             self.bench.tell(e.Notice("counters_not_saved", f"the session's counters were not saved: {failure}"))
-        error = str(turn.error) if turn.error else ""
-        ended = h.AgentEnded(turn.messages, turn.error is None, error, (time.monotonic() - started) * 1000)
+        why = str(turn.error) if turn.error else ""
+        ended = h.AgentEnded(turn.messages, turn.error is None, why, (time.monotonic() - started) * 1000)
         await hooks.agent_end(ended, host)
         return turn
+
+    async def _unless_aborted(self, work: Awaitable[T]) -> T:
+        """The result of hooks; an abort does not wait for them. Raises `ModelAborted`."""
+        return await unless_aborted(work, self.bench.aborted)
+
+    def _stopped(self, user: UserMessage, error: ModelAborted) -> TurnResult:
+        """A turn that was aborted before its first model call. The user's words are kept."""
+        self.bench.file.append_message(user)
+        return TurnResult("", self.bench.file.id, (user,), error=error)
+
+    def _use_model(self, reference: str) -> None:
+        """Take the model that a plugin chose, if there is one of that name."""
+        try:
+            self.bench = evolve(self.bench, model=self.bench.environment.make_model(reference))
+        except LamellaError as error:
+            self.bench.tell(e.Notice("model_not_changed", f"a plugin chose {reference!r}: {error}"))
 
     async def compact(self, instructions: str = "") -> Outcome:
         """Compact now, without a turn."""
@@ -130,7 +155,7 @@ class Turn:
             self._compaction_count(),
             self.bench.transcript_bytes(),
         )
-        await self.bench.environment.hooks.before_turn(event, host)
+        await self._unless_aborted(self.bench.environment.hooks.before_turn(event, host))
         if should_compact(tokens, limits.window, limits.reserve, self.bench.environment.settings.compaction.enabled):
             await self._compact("threshold", host)
 

@@ -125,6 +125,11 @@ class Hooks:
             wanted = getattr(expected, "__name__", str(expected))
             self._fault(implementation, hook, f"returned {type(result).__name__}, expected {wanted}")
             return None
+        for part in attrs.fields(type(result)) if attrs.has(type(result)) else ():
+            value = getattr(result, part.name)
+            if isinstance(part.default, str) and not isinstance(value, str):
+                self._fault(implementation, hook, f"returned {part.name}={value!r:.100}, expected a string")
+                return None
         return result
 
     def _fault(self, implementation: _Implementation, hook: str, error: str) -> None:
