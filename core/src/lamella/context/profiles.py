@@ -13,8 +13,8 @@ class ProviderProfile:
     """Rules for one family of servers.
 
     `merge_turns`: user turns must not follow each other. `first_user`: a history must begin with a
-    user message. `max_id` and `id_alphabet` limit tool call ids (None: as they are); a strict
-    length of 9 is Mistral's. `thinking`: whether thinking of the same model may go back.
+    user message. `max_id` (characters) and `id_alphabet` limit tool call ids (None: as they are);
+    `exact_id` is the one length that ids may have. `thinking`: whether thinking of the same model may go back.
     """
 
     name: str

@@ -104,7 +104,7 @@ class AutoCompactionStart:
 
 @frozen(slots=True)
 class AutoCompactionEnd:
-    """`summary` is None when nothing was compacted; then `error` or `aborted` says why."""
+    """`summary` is None when nothing was compacted; then `error` or `aborted` says why. Sizes in tokens."""
 
     reason: CompactionCause
     summary: str | None = None
@@ -119,6 +119,8 @@ class AutoCompactionEnd:
 
 @frozen(slots=True)
 class AutoRetryStart:
+    """A call failed and is tried again in `delay_ms` milliseconds; `attempt` counts from 1."""
+
     attempt: int
     max_attempts: int
     delay_ms: int
@@ -128,6 +130,8 @@ class AutoRetryStart:
 
 @frozen(slots=True)
 class AutoRetryEnd:
+    """The call succeeded at last, or was given up with `final_error`."""
+
     success: bool
     attempt: int
     final_error: str | None = None

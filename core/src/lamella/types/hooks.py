@@ -91,7 +91,8 @@ class PromptAddition:
     """What a plugin adds to a request. Empty fields add nothing.
 
     `system_prompt` replaces the whole base prompt (the last one set wins); the others are joined
-    in order with a blank line. `prepend_context` goes before the user's prompt, in the user role.
+    in order with a blank line. `prepend_context` goes before the user's prompt, in the user role. `model` is
+    `provider/model` (the first one set wins; only `before_agent_start` is asked for it).
     """
 
     system_prompt: str = ""
@@ -112,6 +113,8 @@ class BeforeModelCall:
 
 @frozen(slots=True)
 class BeforeToolCall:
+    """A call of the model with valid arguments; the tool has not run yet."""
+
     tool_name: str
     tool_call_id: str
     arguments: JsonObject
@@ -128,6 +131,8 @@ class ToolCallVerdict:
 
 @frozen(slots=True)
 class AfterToolCall:
+    """A call that ran, failed or was blocked, with its result. `duration_ms` in milliseconds."""
+
     tool_name: str
     tool_call_id: str
     arguments: JsonObject
@@ -147,7 +152,7 @@ class ToolResultPersist:
 
 @frozen(slots=True)
 class Preparation:
-    """What a compaction would do: the cut, and what has to be summarised.
+    """What a compaction would do: the cut, and what has to be summarised. Sizes in tokens.
 
     `turn_prefix` holds the beginning of the turn that the cut falls into (`is_split_turn`).
     """
@@ -189,6 +194,8 @@ class CompactionResult:
 
 @frozen(slots=True)
 class BeforeCompaction:
+    """History is about to be compacted. `window` is the model's, in tokens."""
+
     preparation: Preparation
     cause: CompactionCause
     window: int
@@ -196,6 +203,8 @@ class BeforeCompaction:
 
 @frozen(slots=True)
 class AfterCompaction:
+    """The compaction is stored as `entry_id`. Sizes of the context in tokens; `message_count` afterwards."""
+
     entry_id: str
     summary: str
     cause: CompactionCause
@@ -224,6 +233,8 @@ class Freed:
 
 @frozen(slots=True)
 class AgentEnded:
+    """The run is over: its new messages, prompts included, and its error. `duration_ms` in milliseconds."""
+
     messages: tuple[Message, ...]
     success: bool
     error: str = ""

@@ -39,7 +39,10 @@ class MemoryHit:
 
 @frozen(slots=True)
 class Degraded:
-    """Why an answer is less than it could be, and who gave it instead."""
+    """Why an answer is less than it could be, and who gave it instead.
+
+    `since` and `retry_at` in Unix seconds: when it began, and when the first choice is asked again.
+    """
 
     reason: str
     answered_by: str
@@ -68,7 +71,11 @@ class MemoryResults:
 
 @frozen(slots=True)
 class SearchQuery:
-    """A question to a memory backend. `today` (YYYY-MM-DD) anchors words such as yesterday."""
+    """A question to a memory backend.
+
+    Hits below `min_score` (0 to 1) are left out; `sources` limits them to these, if any are named.
+    `today` (YYYY-MM-DD) anchors words such as yesterday.
+    """
 
     text: str
     max_results: int = 6
@@ -147,7 +154,7 @@ class MemoryBackend(Protocol):
 
 
 class BackendFactory(Protocol):
-    """Opens a backend. `settings` is its own config section, already validated by its plugin."""
+    """Opens a backend; nothing need be read before it is used. Raises `MemoryUnavailable`."""
 
     def __call__(self, context: BackendContext) -> MemoryBackend: ...
 
