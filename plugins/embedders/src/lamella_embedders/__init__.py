@@ -1,7 +1,6 @@
 """Embedders for lamella: what turns texts into vectors, offered under names.
 
-Each provider is a module of its own with a function `registrations()`; none is imported further
-than its names before it is used.
+Each provider is a module of its own, imported when it is used.
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from collections.abc import Iterable
 
 from lamella.plugins.hookspecs import hookimpl
 from lamella.types.memory import EmbedderRegistration
-from lamella_embedders.static import provider as static
+from lamella_embedders.choice import Chosen, registrations
+from lamella_embedders.config import Config as _Config
 
 __version__ = "0.1.0"
-__all__ = ["Embedders"]
+__all__ = ["Chosen", "Embedders"]
 
 
 class Embedders:
@@ -21,7 +21,11 @@ class Embedders:
 
     name = "embedders"
     version = __version__
+    Config = _Config
+
+    def __init__(self, config: _Config | None = None) -> None:
+        self.config = config or _Config()
 
     @hookimpl
     def register_embedders(self) -> Iterable[EmbedderRegistration]:
-        return static.registrations()
+        return list(registrations(self.config))

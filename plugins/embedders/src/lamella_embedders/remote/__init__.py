@@ -1,0 +1,1 @@
+"""Embedders behind HTTP: one module for each provider, one client for all."""
