@@ -98,6 +98,12 @@ def test_a_damaged_file_is_an_error_with_its_place_and_stays(name: str, tmp_path
     assert (home / "config.toml").read_bytes() == content
 
 
+def test_an_empty_file_is_said(tmp_path: Path) -> None:
+    (problem,) = load(tmp_path / "h", "").problems
+    assert "config.toml: is empty; every setting has its default" in str(problem)
+    assert load(tmp_path / "h", "# nothing set\n").problems == ()
+
+
 def test_bom_and_crlf_are_fine(tmp_path: Path) -> None:
     home = tmp_path / "h"
     home.mkdir()
@@ -117,7 +123,7 @@ def test_a_workspace_may_only_name_the_agent_and_ask_for_less(tmp_path: Path) ->
     assert config.settings.tools.exec is False
     assert config.settings.agent.workspace == ""
     assert sorted(p.path for p in config.problems) == ["agent.workspace", "tools.exec"]
-    unlimited = load(tmp_path / "h", "", workspace=workspace)
+    unlimited = load(tmp_path / "h", "# nothing", workspace=workspace)
     assert unlimited.settings.context.window == 5000
     more = load(tmp_path / "h", "[context]\nwindow = 4000\n", workspace=workspace)
     assert more.settings.context.window == 4000

@@ -94,6 +94,9 @@ def load_config(
     there = main.exists() or main.is_symlink()  # a link that leads nowhere is an error, not an absent file
     layer = read_toml(main) if file is not None or (there and not builtin_only) else {}
     _merge(data, layer, str(main), origins)
+    if there and not builtin_only and not layer and main.is_file() and not main.read_bytes().strip():
+        # What a crash of another program may leave: never in silence the same as no file.
+        problems.append(Problem("", "is empty; every setting has its default", str(main), "warning"))
     for name, key in ENVIRONMENT.items():
         if environ.get(name, "").strip():
             _put(data, key, environ[name].strip(), f"environment {name}", origins)
