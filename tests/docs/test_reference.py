@@ -28,6 +28,8 @@ from lamella.types.host import Host, SilentTurn, TurnInfo
 from lamella.types.memory import BackendRegistration, EmbedderRegistration
 from lamella.types.model import ModelProvider
 from lamella.types.model_settings import ModelOverrides, ProviderSettings
+from lamella_embedders.config import Config as EmbeddersConfig
+from lamella_embedders.config import LocalSettings, RemoteSettings, SentenceTransformersSettings
 from lamella_memory_core.config import Config as MemoryCoreConfig
 
 HOOKS = sections(page("hooks.md"))
@@ -108,6 +110,10 @@ ALL_SETTINGS = [
     *settings(ProviderSettings, "models.providers.NAME"),
     *settings(ModelOverrides, "models.providers.NAME.models.MODEL"),
     *settings(MemoryCoreConfig, "plugins.config.memory-core"),
+    *settings(EmbeddersConfig, "plugins.config.embedders"),
+    *settings(RemoteSettings, "plugins.config.embedders.REMOTE"),
+    *settings(LocalSettings, "plugins.config.embedders.LOCAL"),
+    *settings(SentenceTransformersSettings, "plugins.config.embedders.sentence_transformers"),
     *(s for name, plugin in builtin_plugins().items() for s in settings(plugin.Config, f"plugins.config.{name}")),
 ]
 
