@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -249,6 +250,15 @@ async def test_a_transcript_that_vanishes_during_a_turn_is_not_written_into_noth
         assert (await runtime.ask("two")).error is None
         (path,) = runtime.store.folder.glob("*.jsonl")
         assert b"two" in path.read_bytes()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+async def test_a_transcript_that_is_no_file_is_not_waited_for(make: Any, tmp_path: Path) -> None:
+    async with open_agent(tmp_path, scripted(["one"])) as runtime:
+        located = runtime.store.start(runtime.key())
+        make(located.path)
+        with pytest.raises(TranscriptError, match="is not a regular file"):
+            await runtime.ask("first")
 
 
 async def test_a_transcript_replaced_between_turns_is_read_again(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from lamella.errors import SessionError, SessionNotFound
+from lamella.errors import SessionError, SessionNotFound, TranscriptError
 from lamella.sessions.index import IndexDamage, SessionIndex, Sessions
 from lamella.sessions.keys import SessionKey
 from lamella.sessions.locks import PathLock
@@ -82,6 +83,8 @@ class SessionStore:
         """The transcript of a located session, or a new one with its id when there is no file yet."""
         if located.exists:
             return SessionFile.open(located.path, whole=whole)
+        if os.path.lexists(located.path):  # a folder, a pipe: reading one might never end
+            raise TranscriptError(located.path, "is not a regular file", hint="Move it away, or start a new session.")
         return SessionFile.create(
             located.path, session_id=str(located.entry["sessionId"]), cwd=cwd, session_key=located.key
         )
