@@ -20,7 +20,7 @@ _ENTRY = re.compile(r"#{1,6}\s|[-*+]\s|\d{1,9}[.)]\s")
 _UNITS_PER_TOKEN = 4
 
 # Changes whenever the same text would give other chunks: an index made before is out of date then.
-IDENTITY = "lines-1"
+IDENTITY = "lines-2"
 
 
 @frozen(slots=True)
@@ -61,7 +61,16 @@ def chunk_text(source: str, *, size: int = 128, overlap: int = 32, by_entry: boo
         raise ValueError(f"expected size >= 8 and overlap >= 0, found {size} and {overlap}")
     budget, carried = size * _UNITS_PER_TOKEN, overlap * _UNITS_PER_TOKEN
     groups = _pack(_pieces(source, budget), budget, carried, by_entry)
-    return [chunk for group in groups if (chunk := _chunk(source, group)) is not None]
+    chunks: list[Chunk] = []
+    for group in groups:
+        chunk = _chunk(source, group)
+        # Blank lines fill a budget and belong to no chunk, so that one may lie within its neighbour.
+        if chunk is None or (chunks and chunk.end <= chunks[-1].end):
+            continue
+        if chunks and chunk.start <= chunks[-1].start:
+            chunks.pop()
+        chunks.append(chunk)
+    return chunks
 
 
 def _units(text: str) -> int:
