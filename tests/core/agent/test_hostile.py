@@ -141,7 +141,7 @@ async def test_counters_go_to_the_session_that_they_belong_to(tmp_path: Path) ->
             return "another process gave the key a new session"
 
         result = await runtime.ask("one")
-        entry = runtime.store.index.require(runtime.key().text)
+        entry = runtime.store.require(runtime.key()).entry
     assert result.text == "done"
     assert entry["sessionId"] != result.session_id
     assert "usedTokens" not in entry

@@ -509,6 +509,7 @@ async def test_the_host_acts_on_the_session(tmp_path: Path) -> None:
     assert "save what matters" not in json.dumps(stored)
     assert {"answer": "4"} in [r.get("data") for r in stored]
     assert said(model.requests[3].messages) == ["user:the window was refreshed", "user:one"]
+    assert "pendingEvents" not in entry
 
 
 async def test_two_runtimes_take_turns_on_one_session(tmp_path: Path) -> None:
@@ -526,3 +527,26 @@ async def test_two_runtimes_take_turns_on_one_session(tmp_path: Path) -> None:
         "user:q3",
     ]
     assert len(SessionFile.open(path).context().messages) == 6
+
+
+async def test_queued_lines_wait_for_a_turn_that_stores_them(tmp_path: Path) -> None:
+    class Full:
+        name = "full"
+
+        @hookimpl
+        def before_agent_start(self, event: h.BeforePromptBuild) -> None: ...
+
+    model = scripted(["one", "two"])
+    async with open_agent(tmp_path, model, plugins=[Full()]) as runtime, runtime.session() as session:
+        await session.prompt("first")
+        session.agent.record.enqueue("a line")
+        file = session.agent.file
+        real = file.append_message
+        file.append_message = lambda _message: (_ for _ in ()).throw(OSError("disk full"))  # type: ignore[method-assign]
+        with pytest.raises(OSError, match="disk full"):
+            await session.prompt("second")
+        file.append_message = real  # type: ignore[method-assign]
+        assert (runtime.store.index.get("agent:main:main") or {})["pendingEvents"] == ["a line"]
+        await session.prompt("third")
+        assert "pendingEvents" not in (runtime.store.index.get("agent:main:main") or {})
+    assert said(model.requests[-1].messages)[-2:] == ["user:a line", "user:third"]

@@ -32,6 +32,9 @@ class SessionRecord(Protocol):
 
     def enqueue(self, text: str) -> None: ...
 
+    def dequeue(self, count: int) -> None:
+        """Take the first lines out of the queue; they are stored elsewhere."""
+
     def finish(self, fields: JsonObject, usage: Usage, *, compactions: int, entries: int) -> None:
         """Store a turn's fields and add its numbers to the session's totals."""
 

@@ -66,6 +66,7 @@ class Turn:
         self.bench = bench
         self._entries_before = bench.file.appended
         self._causes: list[str] = []  # of the compactions so far
+        self._events_taken = 0  # queued lines that are part of this turn, until they are stored
 
     async def run(self, text: str, images: Sequence[ImageBlock]) -> TurnResult:
         started = time.monotonic()
@@ -266,12 +267,12 @@ class Turn:
         return outcome
 
     def _queued_events(self) -> tuple[Message, ...]:
-        """Lines that plugins queued for this prompt, as one message; the queue is emptied."""
+        """Lines that plugins queued for this prompt, as one message."""
         entry = self.bench.record.read()
         lines = [str(line) for line in entry.get("pendingEvents") or ()]
         if not lines:
             return ()
-        self.bench.record.patch({"pendingEvents": None})
+        self._events_taken = len(lines)
         return (CustomMessage(EVENT_TYPE, "\n".join(lines), display=False, timestamp=unix_ms()),)
 
     def _compaction_count(self) -> int:
@@ -306,6 +307,10 @@ class Turn:
         """Store what a `message_end` completes, then tell."""
         if isinstance(event, e.MessageEnd):
             self.bench.file.append_message(event.message)
+            if self._events_taken and isinstance(event.message, UserMessage):
+                # The file appears with the user's message; only now are they sure to be stored.
+                self.bench.record.dequeue(self._events_taken)
+                self._events_taken = 0
         self.bench.tell(event)
 
 

@@ -15,6 +15,7 @@ import click
 from attrs import frozen
 
 from lamella.errors import UsageError
+from lamella.text.width import printable
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
@@ -107,6 +108,7 @@ class Out:
     @classmethod
     def write(cls, text: str, *, newline: bool = True) -> None:
         stream = cls.stream or sys.stdout
+        text = printable(text) if stream.isatty() else text
         stream.write(text + ("\n" if newline else ""))
         stream.flush()
 
@@ -134,7 +136,7 @@ def argument_text(text: str) -> str:
 
 def warn(text: str) -> None:
     """A line on stderr."""
-    click.echo(text, err=True)
+    click.echo(printable(text), err=True)
 
 
 def set_up_logging(verbose: bool) -> None:

@@ -173,6 +173,9 @@ class _NoRecord:
     def enqueue(self, text: str) -> None:
         raise UsageError("nothing can be stored while a request is only shown")
 
+    def dequeue(self, count: int) -> None:
+        raise UsageError("nothing can be stored while a request is only shown")
+
     def finish(self, fields: Any, usage: Any, *, compactions: int, entries: int) -> None:
         raise UsageError("nothing can be stored while a request is only shown")
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lamella.cli.common import Out
-from lamella.text.width import clip
+from lamella.text.width import clip, printable
 from lamella.types import events as e
 from lamella.types.messages import AssistantMessage, text_of
 from lamella.types.results import ToolResult
@@ -61,7 +61,7 @@ class Renderer:
         if self._printed:
             Out.write("")
             self._printed = False
-        click.echo(click.style(text, dim=True), err=True)
+        click.echo(click.style(printable(text), dim=True), err=True)
 
 
 def short_arguments(arguments: Mapping[str, Any]) -> str:

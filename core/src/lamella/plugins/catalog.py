@@ -117,6 +117,13 @@ def load_plugins(
             for n in only
             if n not in {f.name for f in found}
         ]
+    problems += [
+        Problem(
+            "plugins.deny", f"no plugin {n!r} is installed{near_match(n, [f.name for f in found])}", level="warning"
+        )
+        for n in settings.deny
+        if n not in {f.name for f in found}
+    ]
     records = [_decide_and_load(f, settings, only, problems) for f in found]
     records += [_load(_Found(plugin_name(p), _Ready(plugin_name(p), p), "", ""), settings, problems) for p in extra]
     _check_slots(records, settings, only, problems, "error" if slot_chosen else "warning")

@@ -120,10 +120,8 @@ def visible_positions(lines: Lines, path: Sequence[int]) -> tuple[tuple[int, ...
         return tuple(path), None
     first_kept = Compaction.of(lines.entry(path[at])).first_kept_entry_id
     start = at
-    for i in range(at):
-        if lines.heads[path[i]].id == first_kept:
-            start = i
-            break
+    if first_kept != lines.heads[path[at]].id:  # its own id: nothing before it is kept
+        start = next((i for i in range(at) if lines.heads[path[i]].id == first_kept), at)
     return (path[at], *path[start:at], *path[at + 1 :]), path[at]
 
 

@@ -86,13 +86,6 @@ class SessionIndex:
         found = _variants(self.load().sessions, normalize_key(key))
         return dict(found[0][1]) if found else None
 
-    def require(self, key: str) -> SessionEntry:
-        """As `get`, but raises `SessionNotFound`."""
-        entry = self.get(key)
-        if entry is None:
-            raise SessionNotFound(f"no session with key {key!r} in {self.path}")
-        return entry
-
     # --- changing --------------------------------------------------------------------------------
 
     def update(self, key: str, change: Callable[[SessionEntry | None], Mapping[str, Any] | None]) -> SessionEntry:

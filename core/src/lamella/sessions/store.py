@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class SessionStore:
             )
         return found
 
-    def start(self, key: SessionKey, *, keep: Mapping[str, Any] | None = None) -> Located:
+    def start(self, key: SessionKey) -> Located:
         """Give a key a new session id. The file appears with the first message."""
         session_id = str(uuid.uuid4())
         name = f"{session_id}.jsonl"
@@ -74,7 +74,6 @@ class SessionStore:
                 "sessionFile": name,
                 "updatedAt": unix_ms(),
                 "chatType": key.chat_type,
-                **(keep or {}),
             },
         )
         return Located(key.text, entry, self.folder / name, False)
@@ -133,6 +132,18 @@ class StoredRecord:
             return entry
 
         self.index.update(self.key, add)
+
+    def dequeue(self, count: int) -> None:
+        """Take the first `count` lines out of the queue."""
+
+        def cut(entry: dict[str, Any] | None) -> dict[str, Any] | None:
+            if entry is None:
+                return None
+            left = list(entry.get("pendingEvents") or ())[count:]
+            kept = {k: v for k, v in entry.items() if k != "pendingEvents"}
+            return {**kept, "pendingEvents": left} if left else kept
+
+        self.index.update(self.key, cut)
 
     def finish(self, fields: JsonObject, usage: Usage, *, compactions: int, entries: int) -> None:
         """Store a turn's fields and add its usage, compactions and new entries to the totals.

@@ -178,13 +178,3 @@ def _nodes(
         below.sort(key=lambda node: node.entry.timestamp)
         built[position] = Node(entry, tuple(below), labels.get(entry.id))
     return tuple(built[r] for r in roots)
-
-
-def common_ancestor(a: Sequence[int], b: Sequence[int]) -> int | None:
-    """The deepest position that two paths (root first) share."""
-    shared = None
-    for x, y in zip(a, b, strict=False):
-        if x != y:
-            break
-        shared = x
-    return shared

@@ -1,8 +1,11 @@
-"""How many columns a text takes on a terminal: wide characters take two."""
+"""Text on a terminal: how many columns it takes (wide characters two), and nothing that steers it."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def width(text: str) -> int:
@@ -28,3 +31,9 @@ def clip(text: str, columns: int) -> str:
             break
         kept += character
     return kept + "…"
+
+
+def printable(text: str) -> str:
+    """The text without control characters (but line feeds and tabs): what models and notes say must
+    not steer a terminal."""
+    return _CONTROLS.sub("", text)

@@ -78,7 +78,9 @@ def _next_piece(pattern: str, i: int) -> tuple[str, int]:
 def _character_class(body: str) -> str:
     negated = body[0] in "!^"
     members = body[1:] if negated else body
-    escaped = members.replace("\\", r"\\").replace("[", r"\[").replace("&&", r"&\&").replace("||", r"|\|")
+    escaped = members.replace("\\", r"\\").replace("[", r"\[")
+    for doubled in ("&&", "||", "~~", "--"):  # reserved for set operations in regular expressions
+        escaped = escaped.replace(doubled, f"{doubled[0]}\\{doubled[1]}")
     source = f"[{'^/' if negated else ''}{escaped}]"
     try:
         re.compile(source)
