@@ -6,7 +6,9 @@ follows. Without one: everything. Bookkeeping entries yield nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +27,19 @@ from lamella.types.messages import (
     ToolResultMessage,
     UserMessage,
 )
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Put the cycle collector off while many objects are made that all stay: it would walk them
+    again and again and double the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @frozen(slots=True)
@@ -56,7 +71,8 @@ class Context:
     @cached_property
     def items(self) -> tuple[Projected, ...]:
         """All entries in the order in which the model sees them, one for each of `positions`."""
-        return tuple(project(self.lines, self.positions, self.compaction))
+        with _no_collection():
+            return tuple(project(self.lines, self.positions, self.compaction))
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
