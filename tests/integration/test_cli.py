@@ -231,6 +231,17 @@ def test_memory_add_get_search(home: Path, workspace: Path) -> None:
     assert outside.out == ""
 
 
+def test_the_default_workspace_is_made_and_another_must_exist(home: Path, tmp_path: Path) -> None:
+    lamella("ask", "Remember that the key is under the mat.", *OFFLINE, home=home, check=True)
+    found = lamella("ask", "Where is the key?", *OFFLINE, "--new", home=home, check=True)
+    assert "under the mat" in found.out
+    assert list((home / "workspace/memory").glob("*.md"))
+    wrong = lamella("ask", "hi", *OFFLINE, "--workspace", tmp_path / "none", home=home)
+    assert wrong.code == 2
+    assert str(tmp_path / "none") in wrong.err
+    assert not (tmp_path / "none").exists()
+
+
 def test_without_a_memory_plugin_a_turn_works_and_says_so(home: Path, workspace: Path) -> None:
     asked = lamella("ask", "hello", *OFFLINE, "--workspace", workspace, home=home, LAMELLA_PLUGINS="")
     assert asked.code == 0

@@ -168,6 +168,18 @@ class Runtime:
     def workspace(self) -> Path:
         return self._workspace(self.config)
 
+    def require_workspace(self) -> Path:
+        """The workspace folder. The default one is made when it is missing; raises `UsageError` for
+        another one, which may be misspelt."""
+        folder = self.workspace
+        if folder == self.paths.workspace(self.agent_id):
+            folder.mkdir(parents=True, exist_ok=True)
+        elif not folder.is_dir():
+            raise UsageError(
+                f"workspace {folder} does not exist", hint="`lamella init DIR` makes one; --workspace names it."
+            )
+        return folder
+
     @property
     def state_dir(self) -> Path:
         return self.paths.agent_dir(self.agent_id)

@@ -76,6 +76,7 @@ class Session:
 
     async def _locked(self, work: Callable[[AgentSession], Awaitable[T]]) -> T:
         store = self.runtime.store
+        self.runtime.require_workspace()
         while True:
             located, previous, started = await asyncio.to_thread(self._locate)
             lock = store.lock(located)

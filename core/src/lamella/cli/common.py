@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from attrs import frozen
 
-from lamella.errors import UsageError
 from lamella.text.width import printable
 
 if TYPE_CHECKING:
@@ -86,10 +85,8 @@ def open_runtime(
     )
     for problem in runtime.config.problems:
         warn(f"{problem.level}: {problem}")
-    if need_workspace and not runtime.workspace.is_dir():
-        raise UsageError(
-            f"workspace {runtime.workspace} does not exist", hint="`lamella init DIR` makes one; --workspace names it."
-        )
+    if need_workspace:
+        runtime.require_workspace()
     return runtime
 
 
