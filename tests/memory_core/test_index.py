@@ -216,10 +216,10 @@ def test_an_edit_of_the_same_size_at_the_same_time_is_seen(tmp_path: Path) -> No
 
 def test_a_settled_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = make_workspace(tmp_path, {"memory/a.md": "oak"})
-    monkeypatch.setattr("lamella_memory_core.sync._SETTLED_NS", -(10**18))
+    monkeypatch.setattr("lamella_memory_core.changes._SETTLED_NS", -(10**18))
     backend = open_backend(workspace)
     backend.sync()
-    monkeypatch.setattr("lamella_memory_core.sync.load", lambda _file: pytest.fail("was read again"))
+    monkeypatch.setattr("lamella_memory_core.changes.load", lambda _file: pytest.fail("was read again"))
     assert backend.sync().unchanged == 1
 
 
@@ -355,14 +355,14 @@ def test_a_killed_sync_leaves_a_sound_index(tmp_path: Path) -> None:
         "import os, signal, sys\n"
         "from pathlib import Path\n"
         "from lamella.types.memory import BackendContext\n"
-        "from lamella_memory_core import Config, sync\n"
+        "from lamella_memory_core import Config, changes\n"
         "from lamella_memory_core.backend import open_sqlite\n"
-        "real, left = sync._insert_chunks, [int(sys.argv[2])]\n"
+        "real, left = changes._insert_chunks, [int(sys.argv[2])]\n"
         "def dying(*a):\n"
         "    left[0] -= 1\n"
         "    real(*a)\n"
         "    if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "sync._insert_chunks = dying\n"
+        "changes._insert_chunks = dying\n"
         "w = Path(sys.argv[1])\n"
         "open_sqlite(BackendContext('main', w, w.parent / 'state'), Config()).sync()\n"
     )

@@ -6,16 +6,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sqlalchemy import func, select
-from sqlalchemy.exc import OperationalError
-
 from lamella.errors import LamellaError, MemoryUnavailable, UsageError
 from lamella.types.memory import BackendContext, Degraded, MemoryHit, MemoryResults, SearchQuery, SyncReport
+from lamella_memory_core.catalog import Catalog, load_catalog, read_stamp
+from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.config import Config
 from lamella_memory_core.database import Database, NotAnIndex
-from lamella_memory_core.schema import chunks, files
-from lamella_memory_core.search import keyword_search
-from lamella_memory_core.sync import Chunking, sync_index
+from lamella_memory_core.search import Style, search_index
+from lamella_memory_core.sync import sync_index
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +30,7 @@ class SqliteBackend:
         self._config = config
         self._chunking = Chunking(config.chunk_tokens, config.chunk_overlap)
         self._database = Database(context.state_dir, self._chunking.identity)
+        self._catalog: Catalog | None = None
 
     def search(self, query: SearchQuery) -> MemoryResults:
         """Search after bringing the index up to date. When that fails, what is there answers, and says so.
@@ -78,14 +77,15 @@ class SqliteBackend:
     def _search(self, query: SearchQuery) -> tuple[MemoryHit, ...]:
         self._database.prepare()
         with self._database.read() as connection:
-            return keyword_search(connection, query, snippet_chars=self._config.snippet_chars)
+            if self._catalog is None or self._catalog.stamp != read_stamp(connection):
+                self._catalog = load_catalog(connection)
+            return search_index(connection, self._catalog, query, Style(self._config.snippet_chars))
 
     def _counts(self) -> dict[str, int]:
         self._database.prepare()
         with self._database.read() as connection:
             return {
-                "files": connection.execute(select(func.count()).select_from(files)).scalar_one(),
-                "chunks": connection.execute(select(func.count()).select_from(chunks)).scalar_one(),
+                name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("files", "chunks")
             }
 
     def _run(self, action: Callable[[], T]) -> T:
@@ -97,8 +97,6 @@ class SqliteBackend:
                 log.warning("%s: %s", self._database.path, error)
                 self._database.discard(str(error))
                 return action()
-        except OperationalError as error:
-            raise MemoryUnavailable(f"the memory index {self._database.path} cannot be used: {error.orig}") from error
         except OSError as error:  # a lock that is not free in time is one too
             if isinstance(error, LamellaError):
                 raise

@@ -17,6 +17,8 @@ class Config:
         6, "Results of memory_search, unless the call asks for another number.", check=between(1, 50)
     )
     min_score: float = setting(0.0, "Results below this score (0 to 1) are left out.", check=between(0, 1))
-    snippet_chars: int = setting(700, "Most characters of one result's text.", check=between(80, 20_000))
+    snippet_chars: int = setting(
+        1200, "Most characters of one result's text; neighbouring hits are joined up to it.", check=between(80, 20_000)
+    )
     read_lines: int = setting(200, "Most lines that memory_get returns at once.", check=between(1, 10_000))
     read_chars: int = setting(12_000, "Most characters that memory_get returns at once.", check=between(200, 200_000))

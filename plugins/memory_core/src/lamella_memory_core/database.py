@@ -2,27 +2,32 @@
 
 The index can always be made anew from the notes. So a database that is broken or somebody else's is
 moved aside, and one of another format is emptied.
+
+Reading uses `sqlite3` itself: loading SQLAlchemy takes longer than a search, and a search that finds
+all files unchanged has nothing to write.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
-import sqlalchemy
-from sqlalchemy import Connection, Engine, event, insert, select
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import DatabaseError, OperationalError
-from sqlalchemy.pool import NullPool
 
-from lamella.errors import LamellaError
+from lamella.errors import LamellaError, MemoryUnavailable
 from lamella.text.days import file_stamp
-from lamella_memory_core.schema import APPLICATION_ID, CREATE_FTS, SCHEMA_VERSION, meta, metadata
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+APPLICATION_ID = 0x6C616D65  # "lame": tells our database from a foreign one
+SCHEMA_VERSION = 2
 
 NAME = "memory.sqlite"
 _BUSY_SECONDS = 10.0
@@ -46,7 +51,6 @@ class Database:
         self.rebuilt = ""
         self._identity = identity
         self._lock = state_dir / "locks" / "memory-index.lock"
-        self._engine = _engine(self.path)
         self._inode = 0
 
     def take_rebuilt(self) -> str:
@@ -55,16 +59,34 @@ class Database:
         return reason
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """One consistent view. Raises `NotAnIndex` when the file turns out to be broken."""
-        with self._connection(writes=False) as connection:
-            yield connection
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view. Raises `NotAnIndex` when the file turns out to be broken,
+        `MemoryUnavailable` when it cannot be used now."""
+        self._inode = _inode(self.path)
+        try:
+            connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            try:
+                connection.execute("BEGIN")
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                connection.close()
+        except sqlite3.DatabaseError as error:
+            raise self._said(error) from error
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
-        """A connection for several transactions: `with connection.begin(): ...`, each writing."""
-        with self._connection(writes=True) as connection:
-            yield connection
+        """A connection for several transactions: `with connection.begin(): ...`, each writing. Raises as `read`."""
+        from sqlalchemy.exc import DatabaseError
+
+        self._inode = _inode(self.path)
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except DatabaseError as error:
+            if not isinstance(error.orig, sqlite3.DatabaseError):
+                raise
+            raise self._said(error.orig) from error
 
     def prepare(self) -> None:
         """Make sure that the file is an index of this identity; make it one when it is not."""
@@ -84,26 +106,21 @@ class Database:
                 self._move_aside(reason)
 
     def recreate(self, connection: Connection) -> None:
-        """Empty the index, within the caller's transaction."""
+        """Empty the index, within the caller's transaction. Vectors stay: texts that come back need them."""
         _recreate(connection, self._identity)
 
     def close(self) -> None:
-        self._engine.dispose()
+        if "_engine" in self.__dict__:
+            self._engine.dispose()
 
-    @contextmanager
-    def _connection(self, *, writes: bool) -> Iterator[Connection]:
-        self._inode = _inode(self.path)
-        try:
-            with self._engine.connect() as connection:
-                if writes:
-                    yield connection.execution_options(lamella_writes=True)
-                else:
-                    with connection.begin():
-                        yield connection
-        except DatabaseError as error:
-            if is_broken(error):
-                raise NotAnIndex(f"the index is broken ({error.orig})") from error
-            raise
+    @cached_property
+    def _engine(self) -> Engine:
+        return _engine(self.path)
+
+    def _said(self, error: sqlite3.DatabaseError) -> LamellaError:
+        if is_broken(error):
+            return NotAnIndex(f"the index is broken ({error})")
+        return MemoryUnavailable(f"the memory index {self.path} cannot be used: {error}")
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -114,24 +131,26 @@ class Database:
     def _fits(self) -> bool:
         try:
             with self.read() as connection:
-                application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-                return bool(application == APPLICATION_ID) and _stored_facts(connection) == _facts(self._identity)
-        except (NotAnIndex, OperationalError):
+                return _application(connection) == APPLICATION_ID and _stored_facts(connection) == _facts(
+                    self._identity
+                )
+        except (NotAnIndex, MemoryUnavailable):
             return False
 
     def _create_or_check(self) -> None:
         with self.read() as connection:
-            application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-            tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
+            application = _application(connection)
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            facts = _stored_facts(connection) if application == APPLICATION_ID and tables else {}
         if application != APPLICATION_ID and (tables or application):
             raise NotAnIndex("the file was a database of another program")
+        if facts == _facts(self._identity):
+            return
         self._let_readers_read_while_one_writes()
-        with self.session() as connection, connection.begin():
-            if not tables:
-                _recreate(connection, self._identity)
-            elif _stored_facts(connection) != _facts(self._identity):
+        with self.session() as writing, writing.begin():
+            if tables:
                 self.rebuilt = "its format or settings changed"
-                _recreate(connection, self._identity)
+            _recreate(writing, self._identity, vectors_too=facts.get("schema") != str(SCHEMA_VERSION))
 
     def _let_readers_read_while_one_writes(self) -> None:
         """Switch the file to a write-ahead log; the file keeps that mode."""
@@ -150,18 +169,32 @@ class Database:
         self.rebuilt = f"{reason}; it was moved to {aside.name}"
 
 
-def is_broken(error: DatabaseError) -> bool:
+def is_broken(error: sqlite3.DatabaseError) -> bool:
     """Whether an error says that the file itself is damaged, and not merely busy, full or read-only."""
-    code = getattr(error.orig, "sqlite_errorcode", None)
+    code = getattr(error, "sqlite_errorcode", None)
     return code is not None and (code & 0xFF) in _BROKEN
+
+
+def mark_changed(connection: Connection) -> None:
+    """Tell all processes, within the caller's transaction, that what they have in memory is out of date."""
+    connection.exec_driver_sql("UPDATE generation SET number = number + 1")
 
 
 def _facts(identity: str) -> dict[str, str]:
     return {"schema": str(SCHEMA_VERSION), "identity": identity}
 
 
-def _stored_facts(connection: Connection) -> dict[str, str]:
-    return {row.key: row.value for row in connection.execute(select(meta.c.key, meta.c.value))}
+def _application(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA application_id").fetchone()[0])
+
+
+def _stored_facts(connection: sqlite3.Connection) -> dict[str, str]:
+    try:
+        return dict(connection.execute("SELECT key, value FROM meta").fetchall())
+    except sqlite3.OperationalError:
+        if connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]:
+            raise
+        return {}
 
 
 def _inode(path: Path) -> int:
@@ -171,16 +204,29 @@ def _inode(path: Path) -> int:
         return 0
 
 
-def _recreate(connection: Connection, identity: str) -> None:
+def _recreate(connection: Connection, identity: str, *, vectors_too: bool = False) -> None:
+    from sqlalchemy import insert
+
+    from lamella_memory_core.schema import CREATE_FTS, generation, meta, metadata, vector_metadata
+
     connection.exec_driver_sql("DROP TABLE IF EXISTS chunks_fts")
     metadata.drop_all(connection)
     metadata.create_all(connection)
+    if vectors_too:
+        vector_metadata.drop_all(connection)
+    vector_metadata.create_all(connection)
     connection.exec_driver_sql(CREATE_FTS)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(insert(meta), [{"key": k, "value": v} for k, v in _facts(identity).items()])
+    connection.execute(insert(generation), [{"birth": uuid.uuid4().hex, "number": 0}])
 
 
 def _engine(path: Path) -> Engine:
+    import sqlalchemy
+    from sqlalchemy import event
+    from sqlalchemy.engine import URL
+    from sqlalchemy.pool import NullPool
+
     url = URL.create("sqlite", database=str(path))
     engine = sqlalchemy.create_engine(url, poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS})
 
@@ -191,7 +237,6 @@ def _engine(path: Path) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("lamella_writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine

@@ -1,79 +1,108 @@
-"""How well a passage answers a question, from 0 to 1, by words alone.
+"""The order of passages: words and meaning on one scale, the file, and the day. Pure, on arrays.
 
-For each term the index tells which passages have it and how strongly. A term weighs by its rarity;
-a passage's share is the weighted mean of its terms' strengths, with absent terms counting nothing.
-The strength is BM25's: about 1 for one mention in a passage of usual length, at most 2.2. So the
-order is that of one BM25 search for any of the terms, and a score means the same among 2 notes as
-among 20,000: 0.67 for a passage that has every term once, 0.5 for one that has half of what the
-question says, towards 0 for a passing common word, never 1.
+Both kinds of score are taken as z-values over all N passages, so that they can be added whatever
+their units are. What is shown as the score of a passage is another thing: see `shown_scores`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from attrs import frozen
+from lamella_memory_core.catalog import Catalog
+from lamella_memory_core.keywords import Keywords
 
+if TYPE_CHECKING:
+    from lamella_memory_core.arrays import Flags, Floats, Numbers
+
+FILE_PRIOR = 0.2
+NEIGHBOUR_SHARE = 0.25
+DAY_BONUS = 0.5
 _HALF_SHARE = 0.5
-# What FTS5 takes for the rarity of a term that is in half of the rows or more.
-_FTS5_LEAST_RARITY = 1e-6
+# Odds that a day which the question names adds, and at which z a likeness of meaning is even odds.
+_DAY_ODDS = 0.5
+_EVEN_Z = 2.0
+_FEW = 8.0
 
 
-@frozen(slots=True)
-class Passage:
-    """A candidate: what it is called, its lines, its text and its score."""
+def standardised(values: Floats) -> Floats:
+    """z-values over all positions; zeros where all values are alike."""
+    import numpy as np
 
-    path: str
-    start_line: int
-    end_line: int
-    text: str
-    score: float
-
-
-def rarity(having: int, total: int) -> float:
-    """The weight of a term that `having` of `total` rows have; never 0, and most for 0 or 1 rows."""
-    having = max(having, 1)
-    return math.log1p((max(total - having, 0) + 0.5) / (having + 0.5))
+    centred = values - values.mean()
+    deviation = float(np.sqrt((centred**2).mean()))
+    # Alike up to rounding is alike: dividing by next to nothing would make noise a signal.
+    return centred / deviation if deviation > 1e-9 * (1.0 + float(np.abs(values).max())) else np.zeros_like(centred)
 
 
-def strengths(bm25: Mapping[int, float], total: int) -> dict[int, float]:
-    """One term's strength in each row that has it, from FTS5's bm25() of a search for that term alone.
+def fused(words: Floats | None, meaning: Floats | None, share: float) -> Floats | None:
+    """z-values mixed, `share` of them from `meaning`; the one that there is when the other is None."""
+    if words is None or meaning is None:
+        return words if meaning is None else meaning
+    return share * meaning + (1.0 - share) * words
 
-    FTS5 gives minus rarity times strength, with a rarity of its own that is useless in small indexes.
+
+def with_neighbours(z: Floats, catalog: Catalog) -> Floats:
+    """Each value with a share of those before and after it in its file: what answers a question stands
+    among what else is said about it."""
+    same = catalog.file[1:] == catalog.file[:-1]
+    values = z.copy()
+    values[1:] += NEIGHBOUR_SHARE * z[:-1] * same
+    values[:-1] += NEIGHBOUR_SHARE * z[1:] * same
+    return values
+
+
+def order_values(z: Floats, catalog: Catalog, file_strengths: Floats, named: Flags) -> Floats:
+    """What passages are ordered by: z on a scale to 1, a share of how well the whole file fits, and a
+    bonus for passages of a day that the question names.
+
+    A file of one passage gets nothing from the prior, since that would count the passage twice.
     """
-    having = len(bm25)
-    own = math.log((total - having + 0.5) / (having + 0.5)) if total >= having else 0.0
-    own = own if own > 0 else _FTS5_LEAST_RARITY
-    return {row: -value / own for row, value in bm25.items()}
+    import numpy as np
+
+    best = float(z.max(initial=0.0))
+    values = z / best if best > 0 else z.copy()
+    fitting = file_strengths * (1.0 - 1.0 / np.maximum(catalog.sizes, 1))
+    return values + FILE_PRIOR * fitting[catalog.file] + DAY_BONUS * named
 
 
-def scores(terms: Sequence[Mapping[int, float]], total: int) -> dict[int, float]:
-    """Score in (0, 1) of each row that has any of the terms. `terms`: bm25() by row, for each term."""
-    weights = [rarity(len(t), total) for t in terms]
-    shares: dict[int, float] = {}
-    for weight, term in zip(weights, terms, strict=True):
-        for row, strength in strengths(term, total).items():
-            shares[row] = shares.get(row, 0.0) + weight * strength
-    whole = sum(weights)
-    return {row: share / (share + _HALF_SHARE * whole) for row, share in shares.items()}
+def file_fit(keywords: Keywords, meaning: Floats | None, catalog: Catalog) -> Floats:
+    """How well whole files fit, 0 to 1: by their words, and by their passage that is nearest in meaning."""
+    import numpy as np
+
+    best = float(keywords.files.max(initial=0.0))
+    by_words = keywords.files / best if best > 0 else np.zeros(len(catalog.paths))
+    if meaning is None:
+        return by_words
+    nearest = np.full(len(catalog.paths), -np.inf)
+    np.maximum.at(nearest, catalog.file, meaning)
+    top = float(nearest.max(initial=0.0))
+    by_meaning = np.clip(nearest / top, 0.0, 1.0) if top > 0 else np.zeros(len(catalog.paths))
+    return (by_words + by_meaning) / 2.0 if keywords.found else by_meaning
 
 
-def best_rows(scored: Mapping[int, float], count: int) -> list[int]:
-    """The rows with the highest scores, best first; equal ones by row."""
-    return sorted(scored, key=lambda row: (-scored[row], row))[:count]
+def shown_scores(keywords: Keywords, meaning: Floats | None, named: Flags) -> Floats:
+    """Scores in [0, 1) that mean the same in a small memory and in a large one.
+
+    Odds for a passage add up. By words they are its share of what the question says over a half: 2 for
+    every word once. By meaning they are exp(z - 2), with z drawn to 0 where few passages say what is
+    usual. z-values of words would not do: among N passages the only one with a word has z = √(N - 1).
+    """
+    import numpy as np
+
+    count = len(keywords.passages)
+    odds = keywords.passages / (_HALF_SHARE * keywords.whole) if keywords.whole else np.zeros(count)
+    if meaning is not None:
+        odds = odds + np.exp(np.minimum(meaning * np.sqrt(count / (count + _FEW)), 50.0) - _EVEN_Z)
+    odds = odds + _DAY_ODDS * named
+    return odds / (1.0 + odds)
 
 
-def without_repeats(passages: Iterable[Passage], count: int) -> list[Passage]:
-    """The first `count` passages, leaving out those whose lines lie within a better one's."""
-    chosen: list[Passage] = []
-    for passage in passages:
-        if len(chosen) == count:
-            break
-        if not any(_within(passage, other) for other in chosen):
-            chosen.append(passage)
-    return chosen
+def best_positions(values: Floats, eligible: Flags, count: int) -> Numbers:
+    """The `count` eligible positions with the highest values, best first; equal ones by position."""
+    import numpy as np
 
-
-def _within(inner: Passage, outer: Passage) -> bool:
-    return inner.path == outer.path and outer.start_line <= inner.start_line and inner.end_line <= outer.end_line
+    places = np.flatnonzero(eligible)
+    if len(places) > count:
+        least = np.partition(values[places], len(places) - count)[len(places) - count]
+        places = places[values[places] >= least]
+    return places[np.argsort(-values[places], kind="stable")][:count]

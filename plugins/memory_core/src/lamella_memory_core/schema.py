@@ -1,17 +1,31 @@
-"""The tables of the index, and what makes an index fit for use."""
+"""The tables of the index."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, MetaData, String, Table, Text
-
-APPLICATION_ID = 0x6C616D65  # "lame": tells our database from a foreign one
-SCHEMA_VERSION = 1
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 metadata = MetaData()
 
+# What the index was made with. An index made with anything else is emptied.
 meta = Table("meta", metadata, Column("key", String, primary_key=True), Column("value", Text, nullable=False))
 
-# `mtime_ns` and `ctime_ns` are 0 when a later look must not trust them: see `sync.stamps`.
+# One row, another one after every change: see `catalog.read_stamp`.
+generation = Table(
+    "generation", metadata, Column("birth", String, nullable=False), Column("number", Integer, nullable=False)
+)
+
+# `mtime_ns` and `ctime_ns` are 0 when a later look must not trust them: see `changes.stamps`.
 files = Table(
     "files",
     metadata,
@@ -34,7 +48,7 @@ chunks = Table(
     Column("end_line", Integer, nullable=False),
     Column("start_char", Integer, nullable=False),
     Column("end_char", Integer, nullable=False),
-    Column("hash", String, nullable=False),
+    Column("hash", String, nullable=False, index=True),
     Column("text", Text, nullable=False),
 )
 
@@ -45,3 +59,22 @@ CREATE VIRTUAL TABLE chunks_fts USING fts5(
     body, name, tokenize="porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 )
 """
+
+# Vectors belong to texts, not to chunks: they outlive a chunk that moves, and the chunks of a rebuild
+# find them again. So this is the vector table and the embedding cache in one.
+vector_metadata = MetaData()
+
+embedders = Table(
+    "embedders", vector_metadata, Column("id", Integer, primary_key=True), Column("identity", String, unique=True)
+)
+
+# `hash` is that of the chunk's text; `vector` is little-endian float32.
+vectors = Table(
+    "vectors",
+    vector_metadata,
+    Column("id", Integer, primary_key=True),
+    Column("embedder_id", ForeignKey("embedders.id"), nullable=False),
+    Column("hash", String, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    UniqueConstraint("embedder_id", "hash"),
+)

@@ -1,68 +1,132 @@
-"""Keyword search in the index."""
+"""A search of the index: from a question to passages with places and scores."""
 
 from __future__ import annotations
 
 import re
+import sqlite3
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, func, select
+from attrs import frozen
 
-from lamella.text.segment import Term, query_terms
+from lamella.text.segment import query_terms
 from lamella.types.memory import MemoryHit, SearchQuery
-from lamella_memory_core.ranking import Passage, best_rows, scores, without_repeats
-from lamella_memory_core.schema import chunks, files
+from lamella_memory_core.catalog import Catalog
+from lamella_memory_core.dates import named_spans
+from lamella_memory_core.keywords import Keywords, keyword_strengths
+from lamella_memory_core.passages import Passage, Piece, Sizes, joined
+from lamella_memory_core.ranking import (
+    best_positions,
+    file_fit,
+    fused,
+    order_values,
+    shown_scores,
+    standardised,
+    with_neighbours,
+)
 from lamella_memory_core.snippet import make_snippet
 
-# A word in the file's name counts half of one in the text.
-_MATCH = "SELECT rowid, bm25(chunks_fts, 1.0, 0.5) FROM chunks_fts WHERE chunks_fts MATCH ?"
-# Passages are left out when a better one holds them, so a few more than wanted are ranked.
-_CANDIDATES_PER_RESULT = 4
+if TYPE_CHECKING:
+    from lamella_memory_core.arrays import Flags, Floats, Numbers
+
+# So many hits are looked at for each passage that is wanted, since hits of one place become one.
+_HITS_PER_PASSAGE = 3
+_LEAST_HITS = 30
+_BESIDE = 3
+LEAST_CHARS = 400
 _FILE_NAME = re.compile(r"(?:\./|\bmemory/)*([\w./-]*\w)\.md\b")
 
 
-def keyword_search(connection: Connection, query: SearchQuery, *, snippet_chars: int) -> tuple[MemoryHit, ...]:
-    """The best passages that have any of the question's words, best first; none for no words."""
-    terms = query_terms(_FILE_NAME.sub(r"\1", query.text))
-    total = connection.execute(select(func.count()).select_from(chunks)).scalar_one()
-    if not terms or not total:
+@frozen(slots=True)
+class Style:
+    """How passages are chosen and shown. `dense_share`: the part of the order that meaning has."""
+
+    passage_chars: int = 1200
+    dense_share: float = 0.5
+
+
+def search_index(
+    connection: sqlite3.Connection, catalog: Catalog, query: SearchQuery, style: Style, likeness: Floats | None = None
+) -> tuple[MemoryHit, ...]:
+    """The best passages, best first.
+
+    `likeness` (N,): cosine of every passage with the question, when there are vectors. Without it only
+    passages with a word of the question, or of a day that it names, can be found.
+    """
+    if not len(catalog):
         return ()
-    found = [matches(connection, term) for term in terms]
-    scored = {row: score for row, score in scores(found, total).items() if score >= query.min_score}
-    rows = best_rows(scored, query.max_results * _CANDIDATES_PER_RESULT)
-    passages = without_repeats(_passages(connection, rows, scored, query.sources), query.max_results)
+    terms = query_terms(_FILE_NAME.sub(r"\1", query.text))
+    keywords = keyword_strengths(connection, terms, catalog)
+    meaning = None if likeness is None else standardised(likeness)
+    named = _named(catalog, query)
+    ranked = _ranked(catalog, query, style, keywords, meaning, named)
+    sizes = Sizes(style.passage_chars, min(style.passage_chars, LEAST_CHARS))
+    passages = joined(ranked.tolist(), _pieces(connection, catalog, ranked), sizes, query.max_results)
+    scores = _scores(passages, shown_scores(keywords, meaning, named))
     words = [term.text for term in terms if term.kind != "phrase"]
-    return tuple(_hit(passage, words, snippet_chars) for passage in passages)
-
-
-def matches(connection: Connection, term: Term) -> dict[int, float]:
-    """bm25() of every chunk that has the term, by chunk id; negative, lower is better."""
-    found = connection.exec_driver_sql(_MATCH, (fts_expression(term),))
-    return {row[0]: row[1] for row in found}
-
-
-def fts_expression(term: Term) -> str:
-    """A term in the language of FTS5: quoted, so that nothing in it has a meaning."""
-    quoted = '"' + term.text.replace('"', '""') + '"'
-    return f"{quoted} *" if term.kind == "prefix" else quoted
-
-
-def _passages(
-    connection: Connection, rows: list[int], scored: dict[int, float], sources: tuple[str, ...]
-) -> list[Passage]:
-    """The passages of these rows, in their order; only from `sources`, if any are named."""
-    wanted = (
-        select(chunks.c.id, files.c.path, chunks.c.start_line, chunks.c.end_line, chunks.c.text)
-        .join(files, files.c.id == chunks.c.file_id)
-        .where(chunks.c.id.in_(rows))
+    return tuple(
+        _hit(catalog, passage, score, words, style.passage_chars)
+        for passage, score in zip(passages, scores, strict=True)
+        if score >= query.min_score
     )
-    if sources:
-        wanted = wanted.where(files.c.source.in_(sources))
-    found = {
-        row: Passage(path, start, end, text, scored[row]) for row, path, start, end, text in connection.execute(wanted)
-    }
-    passages = [found[row] for row in rows if row in found]
-    return sorted(passages, key=lambda p: (-p.score, p.path, p.start_line))
 
 
-def _hit(passage: Passage, words: list[str], limit: int) -> MemoryHit:
-    shown = make_snippet(passage.text, passage.start_line, words, limit)
-    return MemoryHit(passage.path, shown.start_line, shown.end_line, passage.score, shown.text)
+def _named(catalog: Catalog, query: SearchQuery) -> Flags:
+    """Which passages are of a day that the question names."""
+    import numpy as np
+
+    years = {day.year for day in catalog.days if day}
+    today = date.fromisoformat(query.today) if query.today else date.today()
+    spans = named_spans(query.text, today, years)
+    of_day = [day is not None and any(day in span for span in spans) for day in catalog.days]
+    return np.array(of_day, dtype=np.bool_)[catalog.file]
+
+
+def _ranked(
+    catalog: Catalog, query: SearchQuery, style: Style, keywords: Keywords, meaning: Floats | None, named: Flags
+) -> Numbers:
+    import numpy as np
+
+    words = standardised(keywords.passages) if keywords.found else None
+    z = fused(words, meaning, style.dense_share)
+    if z is None:
+        z = np.zeros(len(catalog))
+    values = order_values(with_neighbours(z, catalog), catalog, file_fit(keywords, meaning, catalog), named)
+    eligible = (keywords.passages > 0) | named if meaning is None else np.ones(len(catalog), dtype=np.bool_)
+    if query.sources:
+        wanted = np.array([source in query.sources for source in catalog.sources])
+        eligible &= wanted[catalog.file]
+    return best_positions(values, eligible, max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results))
+
+
+def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers) -> dict[int, Piece]:
+    """The pieces at these positions and beside them."""
+    import numpy as np
+
+    around = np.unique(hits[:, None] + np.arange(-_BESIDE, _BESIDE + 1))
+    positions = around[(around >= 0) & (around < len(catalog))]
+    ids = [int(i) for i in catalog.ids[positions]]
+    rows = connection.execute(
+        "SELECT id, start_line, end_line, start_char, end_char, text FROM chunks"
+        f" WHERE id IN ({', '.join('?' * len(ids))})",
+        ids,
+    )
+    found: dict[int, tuple[Any, ...]] = {row[0]: row[1:] for row in rows}
+    return {int(p): Piece(int(p), int(catalog.file[p]), *found[i]) for p, i in zip(positions, ids, strict=True)}
+
+
+def _scores(passages: Sequence[Passage], shown: Floats) -> list[float]:
+    """A passage has the score of its best piece, and never less than the passages after it: what puts
+    it before them, such as its file, is a reason to trust it too."""
+    scores: list[float] = []
+    for passage in reversed(passages):
+        own = float(shown[list(passage.positions)].max())
+        scores.append(max(own, scores[-1]) if scores else own)
+    return scores[::-1]
+
+
+def _hit(catalog: Catalog, passage: Passage, score: float, words: list[str], limit: int) -> MemoryHit:
+    snippet = make_snippet(passage.text, passage.start_line, words, limit)
+    path, source = catalog.paths[passage.file], catalog.sources[passage.file]
+    return MemoryHit(path, snippet.start_line, snippet.end_line, score, snippet.text, source)
