@@ -68,8 +68,13 @@ def open_runtime(
     confirm: Any = None,
     need_workspace: bool = False,
     settings: dict[str, Any] | None = None,
+    say_problems: bool = True,
 ) -> Runtime:
-    """The runtime for a command. What plugins print goes to stderr from here on."""
+    """The runtime for a command. What plugins print goes to stderr from here on.
+
+    A workspace that was named must exist with `need_workspace`; `say_problems` warns of odd keys in
+    the configuration.
+    """
     from lamella.runtime import Runtime
 
     Out.claim()
@@ -83,11 +88,17 @@ def open_runtime(
         without_plugins=common.no_plugin,
         confirm=confirm,
     )
-    for problem in runtime.config.problems:
-        warn(f"{problem.level}: {problem}")
+    if say_problems:
+        say_config_problems(runtime)
     if need_workspace:
         runtime.require_workspace()
     return runtime
+
+
+def say_config_problems(runtime: Runtime) -> None:
+    """What a run only warns of, such as unknown keys."""
+    for problem in runtime.config.problems:
+        warn(f"{problem.level}: {problem}")
 
 
 class Out:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import click
+from attrs import evolve
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
 from lamella.errors import ConfigError, Problem
@@ -58,10 +59,10 @@ def check(common: CommonOptions, as_json: bool) -> int:
 
 
 def check_everything(common: CommonOptions) -> list[Problem]:
-    """All problems of config and plugin sections; an unknown key counts too."""
+    """All problems of config and plugin sections; a key that a run only warns of is an error here."""
     try:
-        runtime = open_runtime(common)
-        found = list(runtime.config.problems)
+        runtime = open_runtime(common, say_problems=False)
+        found = [evolve(problem, level="error") for problem in runtime.config.problems]
     except ConfigError as error:
         return list(error.problems)
     names = [r.name for r in runtime.catalog.records]
@@ -79,7 +80,7 @@ def check_everything(common: CommonOptions) -> list[Problem]:
     return found
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})  # -5 is a value
 @click.argument("key")
 @click.argument("value")
 @agent_options

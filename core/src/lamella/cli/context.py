@@ -24,7 +24,7 @@ def context(common: CommonOptions, key: str, model: str, full: bool, as_json: bo
     """Show what the next request would contain, with estimated tokens."""
     if click.get_current_context().invoked_subcommand is not None:
         return
-    runtime = open_runtime(common, model=model)
+    runtime = open_runtime(common, model=model, need_workspace=True)
     found = asyncio.run(overview(runtime, key))
     if as_json:
         Out.json(found)

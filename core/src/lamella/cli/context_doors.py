@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamella.cli.common import Out, json_option, set_up_logging
+from lamella.cli.common import Out, json_option, say_config_problems, set_up_logging
 from lamella.errors import ContextOverflow, LamellaError, SessionNotFound, TranscriptError, UsageError
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ def build(
             overrides={"context.estimator": estimator},
         )
     )
+    say_config_problems(runtime)
+    if workspace is not None:
+        runtime.require_workspace()
     moment = _milliseconds(now) if now else None
     failed = False
     for file in files:
