@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -157,6 +158,9 @@ def test_plugins_are_listed_and_checked(home: Path) -> None:
     assert states["memory-core"]["slot"] == "memory"
     assert "open_memory" in states["memory-core"]["hooks"]
     assert states["workspace-files"]["builtin"] is True
+    assert all(p["version"] for p in found["plugins"])
+    shown = lamella("plugins", "list", home=home, check=True).out
+    assert re.search(r"plugins\.config\.workspace-files\.total_max_chars +60000", shown)
     assert lamella("plugins", "check", home=home).code == 0
     lamella("config", "set", "plugins.slots.memory", "memory-coer", home=home, check=True)
     wrong = lamella("plugins", "check", "--json", home=home)
@@ -175,10 +179,60 @@ def test_config_is_shown_set_and_checked(home: Path) -> None:
     checked = lamella("config", "check", "--json", home=home)
     assert checked.code == 2
     assert checked.json["problems"][0]["message"] == "unknown key (did you mean agent?)"
+    assert checked.json["problems"][0]["level"] == "error"
+    assert lamella("config", "check", home=home).err.count("unknown key") == 1
     assert lamella("sessions", "list", home=home).code == 0  # a run only warns
     refused = lamella("config", "set", "compaction.reserve_tokens", "many", home=home)
     assert refused.code == 2
     assert "expected a whole number" in refused.err
+    negative = lamella("config", "set", "compaction.reserve_tokens", "-5", home=home)
+    assert negative.code == 2
+    assert "expected 0 or more, found -5" in negative.err
+
+
+def test_a_backend_that_is_not_installed_is_said_with_its_command(home: Path, workspace: Path) -> None:
+    lamella("config", "set", "memory.backend", "qmd", home=home, check=True)
+    at = ("--workspace", workspace)
+    asked = lamella("ask", "hello", *OFFLINE, *at, home=home, check=True)
+    assert "pip install lamella-qmd-backend" in asked.err
+    searched = lamella("memory", "search", "boiler", *at, home=home)
+    assert searched.code == 3
+    assert "'qmd' is not installed (on offer: sqlite)" in searched.err
+    assert "pip install lamella-qmd-backend" in searched.err
+    checked = lamella("plugins", "check", home=home)
+    assert checked.code == 1
+    assert "pip install lamella-qmd-backend" in checked.err
+    memory = lamella("status", "--json", *at, home=home, check=True).json[0]["memory"]
+    assert memory == {"slot": "memory-core", "backend": "qmd", "answers": None}
+
+
+def test_status_says_who_answers_searches(home: Path, workspace: Path) -> None:
+    lamella("ask", "hello", *OFFLINE, "--workspace", workspace, home=home, check=True)
+    for plugin, answers in (("embedders", "sqlite"), ("memory-core", None)):
+        for command in ("status", "sessions list"):
+            (found,) = lamella(*command.split(), "--json", "--no-plugin", plugin, home=home, check=True).json
+            assert found["memory"] == {"slot": "memory-core", "backend": "sqlite", "answers": answers}
+    shown = lamella("status", "agent:main:main", home=home, check=True).out
+    assert "memory: slot memory-core, backend sqlite, answers sqlite" in shown
+    assert re.search(r"updatedAt: \d{4}-\d\d-\d\d \d\d:\d\d\n", shown)
+
+
+def test_a_verbose_turn_is_logged_without_its_texts(home: Path, workspace: Path) -> None:
+    asked = lamella(
+        "ask", "Where is the boiler?", *OFFLINE, "-v", "-q", "--workspace", workspace, home=home, check=True
+    )
+    logged = (home / "logs/lamella.log").read_text()
+    for text in (asked.err, logged):
+        assert "agent:main:main: tool memory_search is done" in text
+        assert "agent:main:main: reply of offline/rules: stop" in text
+    assert "Where is the boiler" not in logged
+
+
+def test_completion_for_a_shell(home: Path) -> None:
+    script = lamella(home=home, _LAMELLA_COMPLETE="bash_source")
+    assert "complete" in script.out
+    offered = lamella(home=home, _LAMELLA_COMPLETE="bash_complete", COMP_WORDS="lamella sessions ", COMP_CWORD="2")
+    assert "plain,tree" in offered.out.split()
 
 
 def test_init_never_overwrites(home: Path, tmp_path: Path) -> None:

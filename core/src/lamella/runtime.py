@@ -4,13 +4,14 @@
         result = await runtime.ask("What did we decide about the boiler?")
         print(result.text)
 
-Everything is opened when it is first needed: listing sessions loads no plugin, and a turn without
+Everything is opened when it is first needed: a table of sessions loads no plugin, and a turn without
 memory opens no database.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -44,7 +45,7 @@ from lamella.tools.registry import ToolRegistry
 from lamella.types import hooks as h
 from lamella.types.events import Notice, PluginFault
 from lamella.types.host import Trigger
-from lamella.types.memory import EmbedderRegistration, MemoryService
+from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
 from lamella.types.messages import ImageBlock
 from lamella.types.model import Model, ModelChoice, ModelProvider, ThinkingLevel
 from lamella.types.tools import Tool
@@ -52,6 +53,8 @@ from lamella.types.tools import Tool
 PLUGINS_VARIABLE = "LAMELLA_PLUGINS"
 MODEL_VARIABLE = "LAMELLA_MODEL"
 WORKSPACE_VARIABLE = "LAMELLA_WORKSPACE"
+
+log = logging.getLogger(__name__)
 
 
 @frozen(slots=True)
@@ -211,10 +214,14 @@ class Runtime:
         return hooks
 
     @cached_property
+    def memory_backends(self) -> dict[str, BackendRegistration]:
+        """Memory backends on offer, by name; none of them is opened."""
+        return self._named(self.hooks.register_memory_backends(self._registration()), "memory backend")
+
+    @cached_property
     def memory(self) -> MemoryService | None:
         """Long-term memory of the plugin in its slot; None without one."""
-        backends = self._named(self.hooks.register_memory_backends(self._registration()), "memory backend")
-        chosen = self.settings.memory.backend
+        chosen, backends = self.settings.memory.backend, self.memory_backends
         context = h.MemoryContext(
             self.agent_id, self.workspace, self.state_dir, self.agent.timezone, chosen, backends, self.embedders
         )
@@ -230,6 +237,13 @@ class Runtime:
         if slot == "none":
             raise MemoryUnavailable("memory is switched off: plugins.slots.memory is none")
         record = next((r for r in self.catalog.records if r.name == slot), None)
+        backend = self.settings.memory.backend
+        if self.memory_backends and backend not in self.memory_backends:
+            on_offer = ", ".join(sorted(self.memory_backends))
+            raise MemoryUnavailable(
+                f"memory backend {backend!r} is not installed (on offer: {on_offer})",
+                hint=f"pip install lamella-{backend}-backend, or set memory.backend to one on offer",
+            )
         if record is not None:
             why = record.reason or "it gave no memory"
             raise MemoryUnavailable(f"the memory plugin {slot!r} is {record.state}: {why}")
@@ -377,6 +391,7 @@ class Runtime:
     def notify(self, code: str, message: str) -> None:
         """Tell the user something that is not an error: kept in `notices`, and told to listeners."""
         notice = Notice(code, message)
+        log.info("notice %s: %s", code, message)
         self.notices.append(notice)
         for listener in self.listeners:
             listener(notice)

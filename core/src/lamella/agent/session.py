@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from lamella.agent.compaction import Outcome
 from lamella.agent.environment import Environment
+from lamella.agent.eventlog import log_event
 from lamella.agent.host import SessionHost, SessionRecord
 from lamella.agent.turn import Turn, TurnResult, user_message
 from lamella.agent.workbench import Workbench
@@ -112,6 +113,7 @@ class AgentSession:
         )
 
     def _tell(self, event: e.AgentEvent) -> None:
+        log_event(self.key.text, event)
         for listener in self.listeners:
             listener(event)
 

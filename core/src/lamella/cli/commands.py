@@ -47,7 +47,8 @@ async def run_command(runtime: Runtime, session: Session, text: str) -> tuple[bo
         if found is None:
             Out.write("This session has not started yet.")
         else:
-            Out.write(status_text(session_status(found, runtime.settings, memory_backend(runtime))))
+            state = session_status(found, runtime.settings, memory_backend(runtime))
+            Out.write(status_text(state, runtime.agent.timezone))
     elif name == "context":
         from lamella.cli.common import print_table
         from lamella.cli.context import overview, overview_head, overview_rows

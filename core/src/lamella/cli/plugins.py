@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
+from lamella.errors import MemoryUnavailable, Problem
 
 
 @click.group()
@@ -27,6 +29,14 @@ def list_plugins(common: CommonOptions, as_json: bool) -> None:
         return
     rows = [[r.name, r.version or "-", r.state, r.slot or "-", ", ".join(r.hooks) or "-", _remark(r)] for r in records]
     print_table(rows, ["NAME", "VERSION", "STATE", "SLOT", "HOOKS", "REMARK"])
+    settings = [
+        [f"plugins.config.{r.name}.{key}", json.dumps(value, ensure_ascii=False)]
+        for r in records
+        for key, value in r.config.items()
+    ]
+    if settings:
+        Out.write("")
+        print_table(settings, ["SETTING", "VALUE"])
     for problem in runtime.catalog.problems:
         click.echo(f"{problem.level}: {problem}", err=True)
 
@@ -48,11 +58,10 @@ def check(common: CommonOptions, as_json: bool) -> int:
     found = [*runtime.catalog.problems, *runtime.hooks.problems]
     broken = any(p.level == "error" for p in found)
     if not broken and runtime.settings.plugins.slots.memory != "none" and runtime.catalog.slot("memory"):
-        backend = runtime.settings.memory.backend
-        if runtime.memory is None:
-            from lamella.errors import Problem
-
-            found.append(Problem("memory.backend", f"the memory plugin could not open backend {backend!r}"))
+        try:
+            runtime.require_memory()
+        except MemoryUnavailable as error:
+            found.append(Problem("memory.backend", f"{error}; {error.hint}" if error.hint else str(error)))
             broken = True
     if as_json:
         problems = [{"key": p.path, "message": p.message, "level": p.level} for p in found]

@@ -41,7 +41,7 @@ def list_sessions(common: CommonOptions, as_json: bool) -> None:
     loaded = runtime.store.index.load()
     if loaded.damage:
         click.echo(f"warning: {loaded.damage.message}; shown is what could be recovered", err=True)
-    backend = memory_backend(runtime)
+    backend = memory_backend(runtime) if as_json else {}  # a table does not show it, and needs no plugins
     states = [session_status(row, runtime.settings, backend) for row in runtime.store.rows(loaded.sessions)]
     if as_json:
         Out.json([s.to_json() for s in states])

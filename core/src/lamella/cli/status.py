@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
+from lamella.cli.common import (
+    CommonOptions,
+    Out,
+    agent_options,
+    json_option,
+    local_minute,
+    open_runtime,
+    print_table,
+)
 from lamella.sessions.status import SessionStatus, session_status
 from lamella.text.width import clip
+
+if TYPE_CHECKING:
+    from lamella.runtime import Runtime
 
 
 @click.command()
@@ -22,22 +33,27 @@ def status(common: CommonOptions, key: str, as_json: bool) -> None:
     """
     runtime = open_runtime(common)
     rows = [runtime.store.require(runtime.key(key))] if key else runtime.store.rows()
-    backend = memory_backend(runtime)
+    backend = memory_backend(runtime) if as_json or key else {}  # a table does not show it
     states = [session_status(row, runtime.settings, backend) for row in rows]
     if as_json:
         Out.json([s.to_json() for s in states])
     elif key:
-        Out.write(status_text(states[0]))
+        Out.write(status_text(states[0], runtime.agent.timezone))
     elif not states:
         Out.write(f"No sessions in {runtime.store.folder}.")
     else:
         print_table([_row(s) for s in states], ["KEY", "USED", "WINDOW", "SHARE", "COMPACTED", "MODEL"])
 
 
-def memory_backend(runtime: Any) -> dict[str, Any]:
-    """Who answers memory searches, without opening anything."""
+def memory_backend(runtime: Runtime) -> dict[str, Any]:
+    """The memory that is chosen, and who answers searches (None: nobody), without opening anything."""
     slot = runtime.settings.plugins.slots.memory
-    return {"slot": slot, "backend": runtime.settings.memory.backend if slot == "memory-core" else None}
+    plugin = runtime.catalog.slot("memory")
+    if slot != "memory-core":
+        return {"slot": slot, "backend": None, "answers": plugin.name if plugin else None}
+    backend = runtime.settings.memory.backend
+    there = plugin is not None and backend in runtime.memory_backends
+    return {"slot": slot, "backend": backend, "answers": backend if there else None}
 
 
 def _row(state: SessionStatus) -> list[str]:
@@ -46,7 +62,14 @@ def _row(state: SessionStatus) -> list[str]:
     return [state.key, used, str(state.window_tokens or "?"), share, str(state.compaction_count), clip(state.model, 40)]
 
 
-def status_text(state: SessionStatus) -> str:
-    """A session's status for a person."""
-    rows = [(name, value) for name, value in state.to_json().items() if value not in (None, "", {}, [])]
-    return "\n".join(f"{name}: {value}" for name, value in rows)
+def status_text(state: SessionStatus, timezone: str = "") -> str:
+    """A session's status for a person: one line for each field that is known."""
+    fields: dict[str, Any] = {k: v for k, v in state.to_json().items() if v not in (None, "", {}, [])}
+    for name in ("updatedAt", "memoryFlushAt"):
+        if name in fields:
+            fields[name] = local_minute(fields[name], timezone)
+    fields["fresh"] = "yes" if state.fresh else "no, an estimate"
+    for name in ("totals", "memory"):
+        parts = fields.get(name, {}).items()
+        fields[name] = ", ".join(f"{key} {value if value is not None else 'nobody'}" for key, value in parts)
+    return "\n".join(f"{name}: {value}" for name, value in fields.items() if value != "")

@@ -22,6 +22,7 @@ from lamella.plugins import hookspecs
 
 GROUP = "lamella.plugins"
 SLOTS = ("memory",)
+CORE = "lamella"
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ def load_plugins(
     having no memory installed.
     """
     problems: list[Problem] = []
-    found = [_Found(name, _Ready(name, p), "", "lamella", builtin=True) for name, p in (builtins or {}).items()]
+    found = [_Found(name, _Ready(name, p), _own_version(), CORE, builtin=True) for name, p in (builtins or {}).items()]
     found += _discover(entry_points() if sources is None else sources, {f.name for f in found}, problems)
     if only is not None:
         problems += [
@@ -132,6 +133,14 @@ def load_plugins(
 
 def entry_points() -> list[importlib.metadata.EntryPoint]:
     return sorted(importlib.metadata.entry_points(group=GROUP), key=lambda e: (e.name, e.value))
+
+
+def _own_version() -> str:
+    """The core's version, which its built-in plugins share; empty when it runs without being installed."""
+    try:
+        return importlib.metadata.version(CORE)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 @frozen(slots=True)

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from lamella.errors import LamellaError
+
 T = TypeVar("T")
 
 # What a cancelled coroutine gets to tidy up before it is left behind.
@@ -28,7 +30,9 @@ class Escaped(Exception):
 
 def describe(error: BaseException) -> str:
     """An error of code of others, in one line."""
-    return str(error) if isinstance(error, Escaped) else f"{type(error).__name__}: {error}"
+    text = str(error) if isinstance(error, Escaped) else f"{type(error).__name__}: {error}"
+    hint = error.hint if isinstance(error, LamellaError) else ""
+    return f"{text} ({hint})" if hint else text
 
 
 class OutOfTime(Exception):
