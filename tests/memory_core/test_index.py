@@ -226,7 +226,7 @@ def test_a_settled_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mo
 def test_other_settings_rebuild_the_index_and_say_so(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path, {"memory/a.md": "words and more words\n" * 60})
     before = open_backend(workspace).sync()
-    after = open_backend(workspace, Config(chunk_tokens=64, chunk_overlap=0)).sync()
+    after = open_backend(workspace, Config(chunk_tokens=64, chunk_overlap=0, embedder="none")).sync()
     assert "changed" in after.rebuilt
     assert (after.added, after.chunks > before.chunks) == (1, True)
 

@@ -163,7 +163,7 @@ def test_only_the_sources_asked_for_answer(tmp_path: Path) -> None:
 def test_results_do_not_repeat_lines(tmp_path: Path) -> None:
     long_line = "okapi " + "filler words here " * 120
     workspace = make_workspace(tmp_path, {"memory/a.md": f"# a\n{long_line}\n"})
-    backend = open_backend(workspace, Config(chunk_tokens=64, chunk_overlap=16))
+    backend = open_backend(workspace, Config(chunk_tokens=64, chunk_overlap=16, embedder="none"))
     hits = backend.search(SearchQuery("okapi filler")).hits
     ranges = [(h.path, h.start_line, h.end_line) for h in hits]
     assert len(ranges) == len(set(ranges))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lamella.types.hooks import MemoryContext
-from lamella.types.memory import BackendContext, BackendRegistration
+from lamella.types.memory import BackendContext, BackendRegistration, EmbedderRegistration
 from lamella_memory_core import Config
 from lamella_memory_core.backend import SqliteBackend, open_sqlite
 from lamella_memory_core.service import Memory
@@ -31,13 +31,19 @@ def copy_case(case: str, folder: Path) -> Path:
     return Path(shutil.copytree(DATA / case / "ws", folder / "ws"))
 
 
-def open_backend(workspace: Path, config: Config | None = None, state: str = "state") -> SqliteBackend:
-    """A backend whose state folder lies beside the workspace."""
-    return open_sqlite(BackendContext("main", workspace, workspace.parent / state), config or Config())
+def open_backend(
+    workspace: Path,
+    config: Config | None = None,
+    state: str = "state",
+    embedders: Mapping[str, EmbedderRegistration] | None = None,
+) -> SqliteBackend:
+    """A backend whose state folder lies beside the workspace; without embedders it knows words only."""
+    chosen = config or (Config() if embedders else Config(embedder="none"))
+    return open_sqlite(BackendContext("main", workspace, workspace.parent / state, embedders or {}), chosen)
 
 
 def memory_context(workspace: Path, backend: str = "sqlite", state: str = "state") -> MemoryContext:
-    registered = BackendRegistration("sqlite", lambda context: open_sqlite(context, Config()))
+    registered = BackendRegistration("sqlite", lambda context: open_sqlite(context, Config(embedder="none")))
     return MemoryContext("main", workspace, workspace.parent / state, "UTC", backend, {"sqlite": registered}, {})
 
 

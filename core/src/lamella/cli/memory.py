@@ -55,7 +55,7 @@ def report_text(report: SyncReport) -> str:
 @click.argument("query", required=False)
 @agent_options
 @click.option("-n", "--max-results", type=click.IntRange(1, 100), default=6, show_default=True)
-@click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, show_default=True)
+@click.option("--min-score", type=click.FloatRange(0, 1), default=0.2, show_default=True)
 @click.option("--batch", is_flag=True, help="Read queries from standard input, one a line; print one JSON line each.")
 @json_option
 def search(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from attrs import asdict, frozen
+from attrs import asdict, field, frozen
 
 
 @frozen(slots=True)
@@ -97,7 +97,8 @@ class SyncReport:
     """What a sync saw and did, in files; `chunks` is the number in the index afterwards.
 
     `failed` could not be taken in; `skipped` is left out on purpose (links, unusable names). `rebuilt`
-    says why the index had to be made anew, or is empty.
+    says why the index had to be made anew, or is empty. `embedded` counts texts that were given a
+    vector; `degraded` says why some have none, or is empty.
     """
 
     workspace: str
@@ -110,6 +111,8 @@ class SyncReport:
     chunks: int = 0
     rebuilt: str = ""
     skipped: tuple[FileProblem, ...] = ()
+    embedded: int = 0
+    degraded: str = ""
 
     @property
     def ok(self) -> bool:
@@ -121,11 +124,15 @@ class SyncReport:
 
 @frozen(slots=True)
 class BackendContext:
-    """What a backend is opened for: one agent's workspace, and a folder for what it derives."""
+    """What a backend is opened for: one agent's workspace, and a folder for what it derives.
+
+    `embedders` are those on offer, by name.
+    """
 
     agent_id: str
     workspace: Path
     state_dir: Path
+    embedders: Mapping[str, EmbedderRegistration] = field(factory=dict, repr=False)
 
 
 @runtime_checkable

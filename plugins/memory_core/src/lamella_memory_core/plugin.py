@@ -26,7 +26,7 @@ class MemoryCore:
 
     @hookimpl
     def register_memory_backends(self, context: RegistrationContext) -> Iterable[BackendRegistration]:
-        return (BackendRegistration("sqlite", self._open_sqlite, "keyword index in an SQLite file"),)
+        return (BackendRegistration("sqlite", self._open_sqlite, "words and vectors in an SQLite file"),)
 
     @hookimpl
     def open_memory(self, context: MemoryContext) -> MemoryService:

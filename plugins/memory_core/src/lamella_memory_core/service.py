@@ -6,9 +6,12 @@ import logging
 import threading
 from typing import Any
 
+from attrs import evolve
+
 from lamella.errors import LamellaError, MemoryUnavailable
 from lamella.memory.reading import read_memory
 from lamella.memory.writer import MemoryWriter
+from lamella.text.days import human_day
 from lamella.types.hooks import MemoryContext
 from lamella.types.memory import (
     BackendContext,
@@ -47,6 +50,8 @@ class Memory:
         return self._writer
 
     def search(self, query: SearchQuery) -> MemoryResults:
+        if query.today is None:
+            query = evolve(query, today=human_day(tz=self._context.timezone))
         with self._lock:
             return self._backend.search(query)
 
@@ -83,4 +88,4 @@ def _open_backend(context: MemoryContext) -> MemoryBackend:
             f"memory backend {context.backend!r} is not installed (on offer: {on_offer})",
             hint=f"pip install lamella-{context.backend}-backend, or set memory.backend to one on offer.",
         )
-    return registered.factory(BackendContext(context.agent_id, context.workspace, context.state_dir))
+    return registered.factory(BackendContext(context.agent_id, context.workspace, context.state_dir, context.embedders))

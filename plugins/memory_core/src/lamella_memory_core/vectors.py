@@ -1,0 +1,143 @@
+"""Vectors of passages: kept by text and embedder, brought up to date, read as one matrix.
+
+A vector belongs to the identity of an embedder and the hash of a text. So a text that moves, comes
+back, or is in two places is embedded once, and vectors of two embedders never meet.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from lamella.errors import LamellaError
+from lamella.types.memory import Embedder
+from lamella_memory_core.catalog import Catalog
+from lamella_memory_core.database import Database, mark_changed
+
+if TYPE_CHECKING:
+    from lamella_memory_core.arrays import Flags, Singles
+
+GROUP = 128  # texts that are embedded and stored at once
+_PENDING = """
+SELECT hash, min(text) FROM chunks
+WHERE hash NOT IN (SELECT hash FROM vectors JOIN embedders ON embedders.id = embedder_id WHERE identity = ?)
+GROUP BY hash ORDER BY min(id)
+"""
+_LEFT_OVER = "FROM vectors WHERE hash NOT IN (SELECT hash FROM chunks)"
+
+
+class BadVectors(LamellaError):
+    """An embedder gave something that is no vector of its own kind."""
+
+
+@frozen(slots=True, eq=False)
+class Matrix:
+    """Vectors of a catalog's N passages under one embedder: `rows` (N, dimensions), zeros where `known`
+    (N,) is False."""
+
+    stamp: str
+    identity: str
+    rows: Singles = field(repr=False)
+    known: Flags = field(repr=False)
+
+    @property
+    def missing(self) -> int:
+        return int(len(self.known) - self.known.sum())
+
+
+def pending(connection: sqlite3.Connection, identity: str) -> list[tuple[str, str]]:
+    """(hash, text) of every text that the embedder has yet to embed, once each."""
+    return list(connection.execute(_PENDING, (identity,)))
+
+
+def embed_pending(database: Database, embedder: Embedder, stopped: Callable[[], bool]) -> int:
+    """Embed what is missing, in groups; each group is stored when it is done, so what was done is kept
+    whatever happens then. Returns the number of texts.
+
+    No transaction is open while the embedder works. Once `stopped` no further group is begun. Raises
+    what the embedder raises, and `BadVectors`.
+    """
+    with database.read() as connection:
+        waiting = pending(connection, embedder.identity)
+        left_over = connection.execute(f"SELECT 1 {_LEFT_OVER} LIMIT 1").fetchone() is not None
+    if left_over:
+        _drop_left_over(database)
+    done = 0
+    for group in _groups(waiting):
+        if stopped():
+            break
+        blobs = _blobs(embedder, [text for _, text in group])
+        _store(database, embedder.identity, [digest for digest, _ in group], blobs)
+        done += len(group)
+    return done
+
+
+def checked(vectors: Any, rows: int, embedder: Embedder) -> Singles:
+    """An embedder's answer as float32 (rows, dimensions). Raises `BadVectors` when it is anything else."""
+    import numpy as np
+
+    try:
+        matrix = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise BadVectors(f"{embedder.identity} gave no vectors ({error})") from error
+    if matrix.shape != (rows, embedder.dimensions):
+        expected = (rows, embedder.dimensions)
+        raise BadVectors(f"{embedder.identity} gave vectors of shape {matrix.shape}, expected {expected}")
+    if not np.isfinite(matrix).all():
+        raise BadVectors(f"{embedder.identity} gave a vector with numbers that are not finite")
+    return matrix
+
+
+def load_matrix(connection: sqlite3.Connection, catalog: Catalog, identity: str, dimensions: int) -> Matrix:
+    """Read the vectors of one embedder. The catalog must be of the state that the connection sees."""
+    import numpy as np
+
+    found = connection.execute(
+        "SELECT chunks.id, vector FROM vectors JOIN embedders ON embedders.id = embedder_id"
+        " JOIN chunks ON chunks.hash = vectors.hash WHERE identity = ? AND length(vector) = ?",
+        (identity, 4 * dimensions),
+    )
+    rows, known = np.zeros((len(catalog), dimensions), dtype=np.float32), np.zeros(len(catalog), dtype=np.bool_)
+    while some := found.fetchmany(4096):  # in parts, so that the blobs are not all there beside the matrix
+        places = catalog.positions(np.array([row[0] for row in some], dtype=np.int64))
+        rows[places] = np.frombuffer(b"".join(row[1] for row in some), dtype="<f4").reshape(-1, dimensions)
+        known[places] = True
+    return Matrix(catalog.stamp, identity, rows, known)
+
+
+def _groups(waiting: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
+    return (waiting[start : start + GROUP] for start in range(0, len(waiting), GROUP))
+
+
+def _blobs(embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
+    matrix = checked(embedder.embed_documents(texts), len(texts), embedder)
+    return [row.astype("<f4").tobytes() for row in matrix]
+
+
+def _store(database: Database, identity: str, hashes: Sequence[str], blobs: Sequence[bytes]) -> None:
+    """Store what is still wanted: a text may have gone, or come from another process, meanwhile."""
+    from sqlalchemy import select
+    from sqlalchemy.dialects.sqlite import insert
+
+    from lamella_memory_core.schema import chunks, embedders, vectors
+
+    with database.session() as connection, connection.begin():
+        connection.execute(insert(embedders).values(identity=identity).on_conflict_do_nothing())
+        number = connection.execute(select(embedders.c.id).where(embedders.c.identity == identity)).scalar_one()
+        present = set(connection.execute(select(chunks.c.hash).where(chunks.c.hash.in_(hashes))).scalars())
+        rows = [
+            {"embedder_id": number, "hash": digest, "vector": blob}
+            for digest, blob in zip(hashes, blobs, strict=True)
+            if digest in present
+        ]
+        if rows:
+            connection.execute(insert(vectors).on_conflict_do_nothing(), rows)
+            mark_changed(connection)
+
+
+def _drop_left_over(database: Database) -> None:
+    with database.session() as connection, connection.begin():
+        connection.exec_driver_sql(f"DELETE {_LEFT_OVER}")
