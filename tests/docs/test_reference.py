@@ -138,6 +138,32 @@ def test_keys_of_openclaw_lead_to_keys_that_exist() -> None:
         assert not [k for k in named if k not in keys and not k.startswith("plugins.config.")]
 
 
+# Empty settings that stand for something, and how the table says it.
+STANDS_FOR = {
+    "agent.workspace": "`~/.lamella/workspace`",
+    "agent.timezone": "the system's",
+    "session.store": "per agent",
+}
+
+
+def in_a_table(key: str, default: Any) -> str:
+    if default in ("", [], {}):
+        return STANDS_FOR.get(key, "empty")
+    if isinstance(default, float):
+        return f"{default:g}"
+    return default if isinstance(default, str) else json.dumps(default)
+
+
+def test_defaults_of_openclaw_are_kept_or_the_difference_is_explained() -> None:
+    defaults = {key: in_a_table(key, default) for key, default, _ in ALL_SETTINGS}
+    for cells in rows(sections(page("configuration.md"))["Coming from OpenClaw"]).values():
+        there, names, here, why = cells[1:5]
+        for key in re.findall(r"`([^`]+)`", names):
+            if key in defaults:  # a section of any plugin has no default of its own
+                assert re.split(r", | \(", here)[0] == defaults[key], key
+        assert why or not there or there in (here, "the host's", "unset"), names
+
+
 # --- command line ------------------------------------------------------------------------------------------
 
 

@@ -67,6 +67,22 @@ def test_wrong_values_name_key_value_and_expectation(text: str, path: str, messa
     assert problem.origin.endswith("config.toml")
 
 
+# Case K132 in lamella's own keys; sections of plugins are checked where they are loaded.
+K132 = {
+    "warn unknown key": ["[agents.main.session]\nprune_after = '1d'\n", "[session.reserve]\ntokens = 1\n"],
+    "error": ["[compaction]\nreserve_tokens_floor = -5\n", "[compaction]\nkeep_recent_tokens = '4k'\n", "x = [\n"],
+}
+
+
+@pytest.mark.parametrize(("verdict", "text"), [(v, t) for v, texts in K132.items() for t in texts])
+def test_nothing_in_a_wrong_place_or_of_a_wrong_type_is_ignored(verdict: str, text: str, tmp_path: Path) -> None:
+    if verdict == "error":
+        with pytest.raises(ConfigError):
+            load(tmp_path / "h", text)
+        return
+    assert ["unknown key" in p.message for p in load(tmp_path / "h", text).problems] == [True]
+
+
 def test_all_faults_come_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load(tmp_path / "h", '[compaction]\nreserve_tokens = "a"\nkeep_recent_tokens = 0\n[retry]\nenabled = "yes"\n')

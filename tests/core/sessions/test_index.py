@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,16 +20,20 @@ from lamella.sessions.store import SessionStore
 from lamella.sessions.transcript import SessionFile
 
 WORKER = """
-import sys
+import json, sys
 from pathlib import Path
 from lamella.sessions.index import SessionIndex
-index, worker = SessionIndex(Path(sys.argv[1]), timeout=60), sys.argv[2]
-for i in range(int(sys.argv[3])):
-    index.update(f"agent:main:{worker}-{i}", lambda e: {"sessionId": f"{worker}-{i}", "updatedAt": 1})
-    def more(entry):
-        return {**(entry or {"sessionId": "shared", "updatedAt": 1}), "count": (entry or {}).get("count", 0) + 1}
-    index.update(f"agent:main:s{i % 5}", more)
-    print(i, flush=True)
+folder, worker, plan = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+index = SessionIndex(folder, timeout=60)
+def more(entry):
+    return {**(entry or {"sessionId": "shared", "updatedAt": 1}), "count": (entry or {}).get("count", 0) + 1}
+for i in range(plan["newKeysEach"]):
+    key = f"agent:main:{worker}-{i}"
+    index.update(key, lambda e: {"sessionId": key[11:], "updatedAt": 1})
+    print(key, flush=True)
+    shared = plan["sharedKeys"][i % len(plan["sharedKeys"])]
+    index.update(shared, more)
+    print(shared, flush=True)
 """
 
 
@@ -106,30 +112,35 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
         store.locate(parse_key("agent:main:x"))
 
 
-def test_several_processes_lose_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys_each", [10, pytest.param(50, marks=pytest.mark.slow)])
+def test_several_processes_lose_nothing(keys_each: int, tmp_path: Path) -> None:
+    plan = json.loads((CASES / "K138/plan.json").read_text())
+    plan["newKeysEach"], plan["sharedKeys"] = keys_each, plan["sharedKeys"][:keys_each]
     workers = [
         subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(tmp_path), f"w{i}", "15"], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WORKER, str(tmp_path), f"w{i}", json.dumps(plan)], stdout=subprocess.PIPE, text=True
         )
-        for i in range(4)
+        for i in range(plan["processes"])
     ]
-    assert workers[3].stdout is not None
-    for line in workers[3].stdout:
-        if line.strip() == "5":
-            workers[3].kill()
-            break
-    done = []
+    killed = workers[-1]
+    acknowledged: Counter[str] = Counter()
+    assert killed.stdout is not None
+    for _ in range(random.randrange(1, 2 * plan["newKeysEach"])):
+        acknowledged[killed.stdout.readline().strip()] += 1
+        json.loads((tmp_path / "sessions.json").read_bytes())
+    killed.kill()
     for worker in workers:
         assert worker.stdout is not None
-        rest = worker.stdout.read().split()
+        acknowledged.update(worker.stdout.read().split())
         worker.stdout.close()
         worker.wait(60)
-        done.append(15 if worker is not workers[3] else max([5, *map(int, rest)]) + 1)
+
     sessions = SessionIndex(tmp_path).load().sessions
-    for i, count in enumerate(done):
-        assert all(f"agent:main:w{i}-{n}" in sessions for n in range(count))
-    counted = sum(sessions[f"agent:main:s{i}"]["count"] for i in range(5))
-    assert sum(done) <= counted <= sum(done) + 1  # the killed one may have stored one more than it said
+    assert set(acknowledged) <= sessions.keys()
+    counted = sum(sessions[key]["count"] for key in plan["sharedKeys"])
+    said = sum(acknowledged[key] for key in plan["sharedKeys"])
+    assert said <= counted <= said + 1  # the killed one may have stored one more than it said
+    assert all(sessions[key]["count"] >= acknowledged[key] for key in plan["sharedKeys"])
     SessionIndex(tmp_path).update("agent:main:z", lambda _e: {"sessionId": "z", "updatedAt": 1})
     left = [p.name for p in tmp_path.iterdir() if p.is_file()]
     assert sorted(left) == ["sessions.json", "sessions.json.bak"]

@@ -1,4 +1,4 @@
-"""Locks: dead owners never block, live ones always do, and reclaiming is free of races."""
+"""Locks (case K139): dead owners never block, live ones always do, and reclaiming is free of races."""
 
 from __future__ import annotations
 
