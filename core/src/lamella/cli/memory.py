@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, argument_text, json_option, open_runtime
+from lamella.cli.memory_eval import evaluate
 from lamella.types.memory import MemoryResults, MemoryService, Provenance, SearchQuery, SyncReport
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 @click.group()
 def memory() -> None:
     """Search and keep long-term memory."""
+
+
+memory.add_command(evaluate)
 
 
 @memory.command("index")
