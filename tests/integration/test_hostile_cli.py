@@ -83,6 +83,16 @@ def test_images_that_are_no_files(home: Path, tmp_path: Path) -> None:
         ran = lamella("ask", "hello", *OFFLINE, "--image", tmp_path / name, home=home)
         assert ran.code == 2
         assert "no such file" in ran.err
+    (tmp_path / "text.png").write_text("not a picture")
+    ran = lamella("ask", "hello", *OFFLINE, "--image", tmp_path / "text.png", home=home)
+    assert ran.code == 2
+    assert "expected a png, jpg, gif or webp image" in ran.err
+
+
+def test_an_image_does_not_enter_the_offline_models_search(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\x89PNG\r\n\x1a\n")  # told by its content, whatever its name
+    ran = lamella("ask", "Where is the boiler?", *OFFLINE, "--image", tmp_path / "a", home=home, check=True)
+    assert '· memory_search query="Where is the boiler?"' in ran.err
 
 
 @pytest.mark.parametrize("key", ["agent:main:a\nb", "agent:main:\x1b[31m"])

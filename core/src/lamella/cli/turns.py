@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import mimetypes
 import signal
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -21,18 +20,20 @@ MAX_IMAGE_BYTES = 4_500_000
 
 
 def load_images(paths: Sequence[Path]) -> tuple[ImageBlock, ...]:
-    """Image files as blocks. Raises `UsageError` for anything that is not a png, jpg, gif or webp."""
+    """Image files as blocks. Raises `UsageError` for anything whose content is not a png, jpg, gif or webp."""
+    from lamella.tools.read import image_type
+
     images = []
     for path in paths:
-        kind = mimetypes.guess_type(path.name)[0] or ""
-        if kind not in ("image/png", "image/jpeg", "image/gif", "image/webp"):
-            raise UsageError(f"{path}: expected a png, jpg, gif or webp image")
         if not path.is_file():
             raise UsageError(f"{path}: no such file")
         size = path.stat().st_size
         if size > MAX_IMAGE_BYTES:
             raise UsageError(f"{path}: {size} bytes; images may have at most {MAX_IMAGE_BYTES}")
         data = path.read_bytes()
+        kind = image_type(data)
+        if kind is None:
+            raise UsageError(f"{path}: expected a png, jpg, gif or webp image")
         images.append(ImageBlock(base64.b64encode(data).decode(), kind))
     return tuple(images)
 

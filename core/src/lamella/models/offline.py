@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
+from lamella.context.images import IMAGE_LEFT_OUT
 from lamella.models import offline_recall as recall
 from lamella.models.offline_phrases import (
     DISCLOSURES,
@@ -37,6 +38,7 @@ from lamella.types.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    blocks_of,
     text_of,
 )
 from lamella.types.model import ModelRequest, StreamEvent, ToolSpec
@@ -108,7 +110,8 @@ class _Turn:
         last = max((i for i, m in enumerate(messages) if isinstance(m, UserMessage)), default=-1)
         if last < 0:
             return cls(request, "", (), ())
-        prompt = text_of(messages[last].content, "\n").strip()
+        said = [b for b in blocks_of(messages[last].content) if b != TextBlock(IMAGE_LEFT_OUT)]
+        prompt = text_of(said, "\n").strip()
         results = tuple(m for m in messages[last + 1 :] if isinstance(m, ToolResultMessage))
         return cls(request, prompt, messages[:last], results)
 
