@@ -51,6 +51,19 @@ def test_what_means_the_same_is_found_without_a_common_word(tmp_path: Path) -> N
     assert found.hits[0].score > found.hits[-1].score
 
 
+def test_a_result_can_be_explained(tmp_path: Path) -> None:
+    backend = opened(make_workspace(tmp_path, PETS), WordVectors())
+    plain = ask(backend, "kitten")
+    hits = backend.search(SearchQuery("kitten", explain=True)).hits
+    assert [h.path for h in hits] == [h.path for h in plain.hits]
+    assert "parts" not in plain.to_json()["results"][0]
+    first, last = (hit.to_json()["parts"] for hit in (hits[0], hits[-1]))
+    assert first["words"] > last["words"] and first["meaning"] > last["meaning"] and first["order"] > last["order"]
+    assert first["mixed"] == pytest.approx((first["words"] + first["meaning"]) / 2, abs=1e-3)
+    (unseen, *_) = backend.search(SearchQuery("puppy", explain=True)).hits
+    assert unseen.parts is not None and unseen.parts["words"] is None
+
+
 def test_words_still_count_and_raise_the_score(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path, PETS)
     both = ask(opened(workspace, WordVectors()), "kitten piano").hits[0]

@@ -12,7 +12,7 @@ import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, argument_text, json_option, open_runtime
 from lamella.cli.memory_eval import evaluate
-from lamella.types.memory import MemoryResults, MemoryService, Provenance, SearchQuery, SyncReport
+from lamella.types.memory import MemoryHit, MemoryResults, MemoryService, Provenance, SearchQuery, SyncReport
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
@@ -61,9 +61,16 @@ def report_text(report: SyncReport) -> str:
 @click.option("-n", "--max-results", type=click.IntRange(1, 100), default=6, show_default=True)
 @click.option("--min-score", type=click.FloatRange(0, 1), default=0.2, show_default=True)
 @click.option("--batch", is_flag=True, help="Read queries from standard input, one a line; print one JSON line each.")
+@click.option("--explain", is_flag=True, help="Show what led to each result's place.")
 @json_option
 def search(
-    common: CommonOptions, query: str | None, max_results: int, min_score: float, batch: bool, as_json: bool
+    common: CommonOptions,
+    query: str | None,
+    max_results: int,
+    min_score: float,
+    batch: bool,
+    explain: bool,
+    as_json: bool,
 ) -> None:
     """Search memory for QUERY."""
     runtime = open_runtime(common, need_workspace=True)
@@ -72,10 +79,10 @@ def search(
     with _open_memory(runtime) as service:
         if batch:
             for line in sys.stdin:
-                found = service.search(SearchQuery(line.strip(), max_results, min_score))
+                found = service.search(SearchQuery(line.strip(), max_results, min_score, explain=explain))
                 Out.json_line({"query": line.strip(), **found.to_json()})
             return
-        found = service.search(SearchQuery(argument_text(str(query)), max_results, min_score))
+        found = service.search(SearchQuery(argument_text(str(query)), max_results, min_score, explain=explain))
     if as_json:
         Out.json(found.to_json())
     else:
@@ -84,10 +91,15 @@ def search(
 
 def results_text(found: MemoryResults) -> str:
     """Hits for a person: citation, score, passage."""
-    parts = [f"{h.citation}  ({h.score:.2f})\n{_indented(h.snippet)}" for h in found.hits]
+    parts = [f"{h.citation}  ({h.score:.2f}){_reasons(h)}\n{_indented(h.snippet)}" for h in found.hits]
     if found.degraded:
         parts.append(f"note: {found.degraded.reason}; answered by {found.degraded.answered_by}")
     return "\n\n".join(parts) or "Nothing found."
+
+
+def _reasons(hit: MemoryHit) -> str:
+    given = [f"{name} {value:.2f}" for name, value in (hit.parts or {}).items() if value is not None]
+    return f"\n  [{', '.join(given)}]" if given else ""
 
 
 def _indented(text: str) -> str:

@@ -11,7 +11,10 @@ from attrs import asdict, field, frozen
 
 @frozen(slots=True)
 class MemoryHit:
-    """One found passage. Lines count from 1, both ends included; `score` is in 0..1."""
+    """One found passage. Lines count from 1, both ends included; `score` is in 0..1.
+
+    `parts`: what led to its place, by the backend's own names; only when the query asks to explain.
+    """
 
     path: str
     start_line: int
@@ -19,6 +22,7 @@ class MemoryHit:
     score: float
     snippet: str
     source: str = "memory"
+    parts: Mapping[str, float | None] | None = None
 
     @property
     def citation(self) -> str:
@@ -27,7 +31,7 @@ class MemoryHit:
         return f"{self.path}#L{self.start_line}{end}"
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        shown: dict[str, Any] = {
             "path": self.path,
             "startLine": self.start_line,
             "endLine": self.end_line,
@@ -35,6 +39,7 @@ class MemoryHit:
             "snippet": self.snippet,
             "source": self.source,
         }
+        return shown if self.parts is None else {**shown, "parts": dict(self.parts)}
 
 
 @frozen(slots=True)
@@ -74,7 +79,7 @@ class SearchQuery:
     """A question to a memory backend.
 
     Hits below `min_score` (0 to 1) are left out; `sources` limits them to these, if any are named.
-    `today` (YYYY-MM-DD) anchors words such as yesterday.
+    `today` (YYYY-MM-DD) anchors words such as yesterday. `explain` asks for the hits' `parts`.
     """
 
     text: str
@@ -82,6 +87,7 @@ class SearchQuery:
     min_score: float = 0.0
     today: str | None = None
     sources: tuple[str, ...] = ()
+    explain: bool = False
 
 
 @frozen(slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lamella.text.segment import query_terms
 from lamella.types.memory import MemoryHit, SearchQuery
@@ -46,6 +46,34 @@ class Style:
     dense_share: float = 0.5
 
 
+@frozen(slots=True, eq=False)
+class Evidence:
+    """What is known of all N passages: z-values of words and meaning (None: not compared), both mixed,
+    the same with a share of their neighbours, how well their files fit, whether their day is named, and
+    what they are ordered by. Each (N,)."""
+
+    words: Floats | None
+    meaning: Floats | None
+    mixed: Floats
+    around: Floats
+    file: Floats
+    named: Flags
+    order: Floats
+
+    def parts(self, position: int) -> dict[str, float | None]:
+        """The evidence for one passage, for people who want to know why."""
+        values = {
+            "words": self.words,
+            "meaning": self.meaning,
+            "mixed": self.mixed,
+            "withNeighbours": self.around,
+            "file": self.file,
+            "day": self.named,
+            "order": self.order,
+        }
+        return {name: None if value is None else round(float(value[position]), 4) for name, value in values.items()}
+
+
 def search_index(
     connection: sqlite3.Connection, catalog: Catalog, query: SearchQuery, style: Style, likeness: Floats | None = None
 ) -> tuple[MemoryHit, ...]:
@@ -58,18 +86,50 @@ def search_index(
         return ()
     terms = query_terms(_FILE_NAME.sub(r"\1", query.text))
     keywords = keyword_strengths(connection, terms, catalog)
-    meaning = None if likeness is None else standardised(likeness)
-    named = _named(catalog, query)
-    ranked = _ranked(catalog, query, style, keywords, meaning, named)
+    evidence = _evidence(catalog, query, style, keywords, likeness)
+    hits = _best(catalog, query, keywords, evidence)
     sizes = Sizes(style.passage_chars, min(style.passage_chars, LEAST_CHARS))
-    passages = joined(ranked.tolist(), _pieces(connection, catalog, ranked), sizes, query.max_results)
-    scores = _scores(passages, shown_scores(keywords, meaning, named))
+    passages = joined(hits.tolist(), _pieces(connection, catalog, hits), sizes, query.max_results)
+    scores = _scores(passages, shown_scores(keywords, evidence.meaning, evidence.named))
     words = [term.text for term in terms if term.kind != "phrase"]
-    return tuple(
+    found = [
         _hit(catalog, passage, score, words, style.passage_chars)
         for passage, score in zip(passages, scores, strict=True)
         if score >= query.min_score
-    )
+    ]
+    if query.explain:
+        found = [evolve(hit, parts=evidence.parts(p.positions[0])) for hit, p in zip(found, passages, strict=False)]
+    return tuple(found)
+
+
+def _evidence(
+    catalog: Catalog, query: SearchQuery, style: Style, keywords: Keywords, likeness: Floats | None
+) -> Evidence:
+    import numpy as np
+
+    words = standardised(keywords.passages) if keywords.found else None
+    meaning = None if likeness is None else standardised(likeness)
+    mixed = fused(words, meaning, style.dense_share)
+    if mixed is None:
+        mixed = np.zeros(len(catalog))
+    around = with_neighbours(mixed, catalog)
+    fit = file_fit(keywords, meaning, catalog)
+    named = _named(catalog, query)
+    return Evidence(words, meaning, mixed, around, fit[catalog.file], named, order_values(around, catalog, fit, named))
+
+
+def _best(catalog: Catalog, query: SearchQuery, keywords: Keywords, evidence: Evidence) -> Numbers:
+    """Positions of the best hits, some more than are wanted."""
+    import numpy as np
+
+    if evidence.meaning is None:
+        eligible = (keywords.passages > 0) | evidence.named
+    else:
+        eligible = np.ones(len(catalog), dtype=np.bool_)
+    if query.sources:
+        wanted = np.array([source in query.sources for source in catalog.sources])
+        eligible &= wanted[catalog.file]
+    return best_positions(evidence.order, eligible, max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results))
 
 
 def _named(catalog: Catalog, query: SearchQuery) -> Flags:
@@ -81,23 +141,6 @@ def _named(catalog: Catalog, query: SearchQuery) -> Flags:
     spans = named_spans(query.text, today, years)
     of_day = [day is not None and any(day in span for span in spans) for day in catalog.days]
     return np.array(of_day, dtype=np.bool_)[catalog.file]
-
-
-def _ranked(
-    catalog: Catalog, query: SearchQuery, style: Style, keywords: Keywords, meaning: Floats | None, named: Flags
-) -> Numbers:
-    import numpy as np
-
-    words = standardised(keywords.passages) if keywords.found else None
-    z = fused(words, meaning, style.dense_share)
-    if z is None:
-        z = np.zeros(len(catalog))
-    values = order_values(with_neighbours(z, catalog), catalog, file_fit(keywords, meaning, catalog), named)
-    eligible = (keywords.passages > 0) | named if meaning is None else np.ones(len(catalog), dtype=np.bool_)
-    if query.sources:
-        wanted = np.array([source in query.sources for source in catalog.sources])
-        eligible &= wanted[catalog.file]
-    return best_positions(values, eligible, max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results))
 
 
 def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers) -> dict[int, Piece]:
