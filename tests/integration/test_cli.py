@@ -217,6 +217,27 @@ def test_status_says_who_answers_searches(home: Path, workspace: Path) -> None:
     assert re.search(r"updatedAt: \d{4}-\d\d-\d\d \d\d:\d\d\n", shown)
 
 
+def test_what_status_cannot_show_is_told(home: Path, workspace: Path) -> None:
+    folder = home / "agents/main/sessions"
+    folder.mkdir(parents=True)
+    shutil.copy(CASES / "K06/before.jsonl", folder / "sess_gauge.jsonl")
+    entries = {
+        "agent:main:main": {"sessionId": "sess_gauge", "updatedAt": 1, "totalTokens": 61150},
+        "agent:main:away": {"sessionId": "x", "sessionFile": "../outside.jsonl", "updatedAt": 1},
+        "agent:main:odd": 3,
+    }
+    (folder / "sessions.json").write_text(json.dumps(entries))
+    for command in (["status"], ["sessions", "list"]):
+        shown = lamella(*command, "--json", home=home, check=True)
+        assert [row["key"] for row in shown.json] == ["agent:main:main"]
+        assert "agent:main:away is left out: sessionFile '../outside.jsonl' leads outside" in shown.err
+        assert "entry 'agent:main:odd' is not an object" in shown.err
+    lamella("ask", "hello", *OFFLINE, "--workspace", workspace, home=home, check=True)
+    (row,) = lamella("status", "agent:main:main", "--json", home=home, check=True).json
+    lines = (folder / "sess_gauge.jsonl").read_text().splitlines()
+    assert row["transcriptEntries"] == len(lines) - 1  # those of before are counted too
+
+
 def test_a_verbose_turn_is_logged_without_its_texts(home: Path, workspace: Path) -> None:
     asked = lamella(
         "ask", "Where is the boiler?", *OFFLINE, "-v", "-q", "--workspace", workspace, home=home, check=True

@@ -34,15 +34,12 @@ def sessions() -> None:
 @json_option
 def list_sessions(common: CommonOptions, as_json: bool) -> None:
     """List the agent's sessions, newest first."""
-    from lamella.cli.status import memory_backend
+    from lamella.cli.status import memory_backend, session_rows
     from lamella.sessions.status import session_status
 
     runtime = open_runtime(common)
-    loaded = runtime.store.index.load()
-    if loaded.damage:
-        click.echo(f"warning: {loaded.damage.message}; shown is what could be recovered", err=True)
     backend = memory_backend(runtime) if as_json else {}  # a table does not show it, and needs no plugins
-    states = [session_status(row, runtime.settings, backend) for row in runtime.store.rows(loaded.sessions)]
+    states = [session_status(row, runtime.settings, backend) for row in session_rows(runtime)]
     if as_json:
         Out.json([s.to_json() for s in states])
     elif not states:

@@ -14,12 +14,14 @@ from lamella.cli.common import (
     local_minute,
     open_runtime,
     print_table,
+    warn,
 )
 from lamella.sessions.status import SessionStatus, session_status
 from lamella.text.width import clip
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
+    from lamella.sessions.store import Located
 
 
 @click.command()
@@ -32,7 +34,9 @@ def status(common: CommonOptions, key: str, as_json: bool) -> None:
     share: ok below 70 % of the window, watch to 80 %, high above.
     """
     runtime = open_runtime(common)
-    rows = [runtime.store.require(runtime.key(key))] if key else runtime.store.rows()
+    rows = session_rows(runtime)
+    if key:
+        rows = [runtime.store.require(runtime.key(key))]
     backend = memory_backend(runtime) if as_json or key else {}  # a table does not show it
     states = [session_status(row, runtime.settings, backend) for row in rows]
     if as_json:
@@ -43,6 +47,16 @@ def status(common: CommonOptions, key: str, as_json: bool) -> None:
         Out.write(f"No sessions in {runtime.store.folder}.")
     else:
         print_table([_row(s) for s in states], ["KEY", "USED", "WINDOW", "SHARE", "COMPACTED", "MODEL"])
+
+
+def session_rows(runtime: Runtime) -> list[Located]:
+    """All sessions, newest first; what is damaged or left out is told on stderr."""
+    loaded = runtime.store.index.load()
+    if loaded.damage:
+        warn(f"warning: {loaded.damage.message}; shown is what could be recovered")
+    for key, why in runtime.store.left_out(loaded.sessions).items():
+        warn(f"warning: {key} is left out: {why}")
+    return runtime.store.rows(loaded.sessions)
 
 
 def memory_backend(runtime: Runtime) -> dict[str, Any]:

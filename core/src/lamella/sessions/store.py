@@ -16,6 +16,7 @@ from lamella.sessions.keys import SessionKey
 from lamella.sessions.locks import PathLock
 from lamella.sessions.transcript import SessionFile
 from lamella.text.days import unix_ms
+from lamella.text.files import count_lines
 from lamella.types.messages import JsonObject, Usage
 
 
@@ -96,7 +97,7 @@ class SessionStore:
     def rows(self, sessions: Sessions | None = None) -> list[Located]:
         """All sessions, or those of an index that was loaded already, newest first.
 
-        Entries whose pointer leads elsewhere are left out.
+        Entries whose pointer leads elsewhere are left out, see `left_out`.
         """
         rows = []
         for key, entry in (self.index.load().sessions if sessions is None else sessions).items():
@@ -106,6 +107,16 @@ class SessionStore:
                 continue
             rows.append(Located(key, entry, path, path.is_file()))
         return sorted(rows, key=lambda r: r.entry.get("updatedAt") or 0, reverse=True)
+
+    def left_out(self, sessions: Sessions) -> dict[str, str]:
+        """The keys whose entry leads to no transcript of this folder, with the reason."""
+        found = {}
+        for key, entry in sessions.items():
+            try:
+                self.index.transcript_path(entry)
+            except (SessionError, ValueError) as error:
+                found[key] = str(error)
+        return found
 
 
 @frozen(slots=True)
@@ -166,8 +177,16 @@ class StoredRecord:
                 totals[name] = (totals.get(name) or 0) + value
             merged["lifetimeUsage"] = totals
             merged["compactionCount"] = (merged.get("compactionCount") or 0) + compactions
-            merged["transcriptEntries"] = (merged.get("transcriptEntries") or 0) + entries
+            known = merged.get("transcriptEntries")
+            merged["transcriptEntries"] = known + entries if isinstance(known, int) else self._count(merged)
             merged["updatedAt"] = unix_ms()
             return merged
 
         self.index.update(self.key, change)
+
+    def _count(self, entry: JsonObject) -> int | None:
+        """How many entries the transcript of an entry has that nobody has counted yet."""
+        try:
+            return max(count_lines(self.index.transcript_path(entry)) - 1, 0)  # the first line is the header
+        except OSError:
+            return None

@@ -74,6 +74,12 @@ def split_lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
+def count_lines(path: Path) -> int:
+    """How many lines a file has, without holding it in memory. Raises `OSError`."""
+    with path.open("rb", buffering=0) as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+
+
 def write_atomic(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace a file's content: readers see all of the old or all of the new, also after a crash.
 
