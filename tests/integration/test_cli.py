@@ -119,6 +119,9 @@ def test_a_leaf_and_damage_are_reported(home: Path, tmp_path: Path) -> None:
     assert [d["code"] for d in found["damage"]] == ["torn_line"]
     missing = lamella("sessions", "context", path, "--leaf", "zz", home=home)
     assert (missing.code, missing.out) == (4, "")
+    several = lamella("sessions", "context", path, "--leaf", "m", home=home)
+    assert (several.code, several.out) == (2, "")
+    assert "2 ids in" in several.err
 
 
 def test_sessions_list_tree_export_resume(home: Path, workspace: Path, tmp_path: Path) -> None:

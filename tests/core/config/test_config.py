@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,7 +16,7 @@ from builders import CASES
 from lamella.config.edit import parse_value, set_value, unset_value
 from lamella.config.load import load_config
 from lamella.config.units import parse_duration, parse_size
-from lamella.errors import ConfigError, UsageError
+from lamella.errors import ConfigError, LamellaError, UsageError
 from lamella.paths import Paths
 
 SET_MANY = """
@@ -188,6 +191,27 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
         assert writer.wait(60) == 0
     stored = tomllib.loads(file.read_text())["plugins"]["config"]
     assert stored == {n: {f"k{i}": i for i in range(20)} for n in ("a", "b")}
+
+
+@pytest.mark.parametrize(("call", "code"), [("write", "ENOSPC"), ("fsync", "EIO"), ("replace", "EACCES")])
+def test_a_disk_that_fails_leaves_the_old_file(
+    call: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config.toml"
+    set_value(file, "tools.exec", True)
+    before = file.read_bytes()
+
+    def fail(*_arguments: object) -> None:
+        raise OSError(getattr(errno, code), os.strerror(getattr(errno, code)))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, call, fail)
+        with pytest.raises((OSError, LamellaError), match=re.escape(os.strerror(getattr(errno, code)))):
+            set_value(file, "tools.parallel", False)
+    assert file.read_bytes() == before
+    set_value(file, "tools.parallel", False)
+    assert tomllib.loads(file.read_text())["tools"] == {"exec": True, "parallel": False}
+    assert [p.name for p in tmp_path.iterdir() if "lock" not in p.name] == ["config.toml"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from agents import open_agent, scripted
-from builders import transcript, user, write_lines
+from builders import CASES, transcript, user, write_lines
 
 from lamella.errors import SessionError, TranscriptError
 from lamella.sessions.index import SessionIndex
@@ -99,6 +99,26 @@ def test_the_index_stays_whole(name: str, fault: Any, tmp_path: Path, monkeypatc
     assert set(index.load().sessions) == {"agent:main:a", "agent:main:b"}
     files = sorted(p.name for p in tmp_path.iterdir() if p.is_file())
     assert files == ["sessions.json", "sessions.json.bak"]
+
+
+@pytest.mark.parametrize(("call", "code"), [("write", "ENOSPC"), ("fsync", "EIO"), ("replace", "EACCES")])
+def test_a_file_that_cannot_be_written_anew_stays(
+    call: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes((CASES / "K08/broken_header.jsonl").read_bytes())
+    before = path.read_bytes()
+    file = SessionFile.open(path)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, call, fails(getattr(errno, code)))
+        with pytest.raises((SessionError, OSError), match=os.strerror(getattr(errno, code))):
+            file.append_message(user("two"))
+    assert path.read_bytes() == before
+    file = SessionFile.open(path)
+    file.append_message(user("three"))
+    texts = [text_of(m.content) for m in SessionFile.open(path).context().messages]  # type: ignore[union-attr]
+    assert (len(texts), texts[-1]) == (7, "three")
+    assert list(tmp_path.rglob("*.tmp*")) == []
 
 
 async def test_a_turn_fails_with_the_disks_words_and_the_next_one_works(

@@ -190,11 +190,14 @@ def show_context(file: Path, leaf: str | None, estimator: str, verify: bool, as_
 
 
 def full_id(file: SessionFile, beginning: str) -> str:
-    """The entry id that starts so. Raises `EntryNotFound` when none or several do."""
+    """The entry id that starts so. Raises `EntryNotFound` when none does, `UsageError` when several do."""
     ids = [h.id for h in file.lines().heads]
     if beginning in ids:
         return beginning
     matches = {i for i in ids if beginning and i.startswith(beginning)}
-    if len(matches) != 1:
+    if not matches:
         raise EntryNotFound(beginning, file.path)
+    if len(matches) > 1:
+        first = ", ".join(sorted(matches)[:3])
+        raise UsageError(f"entry {beginning!r}: {len(matches)} ids in {file.path} begin so ({first}, ...)")
     return matches.pop()
