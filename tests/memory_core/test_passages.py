@@ -1,3 +1,4 @@
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,9 @@ def test_a_short_passage_gets_what_goes_on_beside_it() -> None:
     assert len(grown.text) >= 250
     assert found[3].text in grown.text
     assert grown.positions == (3,)
+    better = {i: evolve(p, worth=float(i == 2)) for i, p in found.items()}
+    (grown,) = joined([3], better, Sizes(1200, 150), 6)
+    assert lines(grown) == (found[2].start_line, found[3].end_line)
     entries = {i: Piece(i, 0, i + 1, i + 1, i * 10, i * 10 + 9, "- entry 1") for i in range(5)}
     (alone,) = joined([2], entries, Sizes(1200, 250), 6)
     assert alone.text == "- entry 1"

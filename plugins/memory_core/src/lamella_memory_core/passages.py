@@ -10,7 +10,7 @@ from attrs import define, evolve, frozen
 @frozen(slots=True)
 class Piece:
     """An indexed piece of a file. `position`: its place among all pieces; `text` is the file's
-    characters from `start` to `end`; lines count from 1."""
+    characters from `start` to `end`; lines count from 1. `worth`: what pieces are ordered by."""
 
     position: int
     file: int
@@ -19,6 +19,7 @@ class Piece:
     start: int
     end: int
     text: str
+    worth: float = 0.0
 
 
 @frozen(slots=True)
@@ -79,7 +80,7 @@ class _Run:
         return any(p.start_line <= hit.start_line and hit.end_line <= p.end_line for p in self.pieces)
 
     def grow(self, pieces: Mapping[int, Piece], sizes: Sizes) -> None:
-        """Take in what is beside it, after it first, while it is too short to be understood.
+        """Take in the better of what is beside it, while it is too short to be understood.
 
         Only text that goes on: pieces that share a part, or a line. Separate entries stay separate.
         """
@@ -96,7 +97,7 @@ class _Run:
             ]
             if not beside:
                 return
-            self._take(beside[0])
+            self._take(max(beside, key=lambda piece: piece.worth))
 
     def passage(self) -> Passage:
         whole = self.pieces[0]

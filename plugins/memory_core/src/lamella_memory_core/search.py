@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # So many hits are looked at for each passage that is wanted, since hits of one place become one.
 _HITS_PER_PASSAGE = 3
 _LEAST_HITS = 30
-_BESIDE = 3
-LEAST_CHARS = 400
+_BESIDE = 4
+LEAST_CHARS = 600
 _FILE_NAME = re.compile(r"(?:\./|\bmemory/)*([\w./-]*\w)\.md\b")
 
 
@@ -87,18 +87,18 @@ def search_index(
     terms = query_terms(_FILE_NAME.sub(r"\1", query.text))
     keywords = keyword_strengths(connection, terms, catalog)
     evidence = _evidence(catalog, query, style, keywords, likeness)
-    hits = _best(catalog, query, keywords, evidence)
+    shown = shown_scores(keywords, evidence.meaning, evidence.named)
+    hits = _best(catalog, query, keywords, evidence, shown)
     sizes = Sizes(style.passage_chars, min(style.passage_chars, LEAST_CHARS))
-    passages = joined(hits.tolist(), _pieces(connection, catalog, hits), sizes, query.max_results)
-    scores = _scores(passages, shown_scores(keywords, evidence.meaning, evidence.named))
+    passages = joined(hits.tolist(), _pieces(connection, catalog, hits, evidence.order), sizes, query.max_results)
+    scores = _scores(passages, shown)
     words = [term.text for term in terms if term.kind != "phrase"]
     found = [
         _hit(catalog, passage, score, words, style.passage_chars)
         for passage, score in zip(passages, scores, strict=True)
-        if score >= query.min_score
     ]
     if query.explain:
-        found = [evolve(hit, parts=evidence.parts(p.positions[0])) for hit, p in zip(found, passages, strict=False)]
+        found = [evolve(hit, parts=evidence.parts(p.positions[0])) for hit, p in zip(found, passages, strict=True)]
     return tuple(found)
 
 
@@ -118,14 +118,16 @@ def _evidence(
     return Evidence(words, meaning, mixed, around, fit[catalog.file], named, order_values(around, catalog, fit, named))
 
 
-def _best(catalog: Catalog, query: SearchQuery, keywords: Keywords, evidence: Evidence) -> Numbers:
-    """Positions of the best hits, some more than are wanted."""
+def _best(catalog: Catalog, query: SearchQuery, keywords: Keywords, evidence: Evidence, shown: Floats) -> Numbers:
+    """Positions of the best hits, some more than are wanted. The floor is for hits, so that nothing below
+    it is joined to a passage either."""
     import numpy as np
 
     if evidence.meaning is None:
         eligible = (keywords.passages > 0) | evidence.named
     else:
         eligible = np.ones(len(catalog), dtype=np.bool_)
+    eligible &= shown >= query.min_score
     if query.sources:
         wanted = np.array([source in query.sources for source in catalog.sources])
         eligible &= wanted[catalog.file]
@@ -143,7 +145,7 @@ def _named(catalog: Catalog, query: SearchQuery) -> Flags:
     return np.array(of_day, dtype=np.bool_)[catalog.file]
 
 
-def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers) -> dict[int, Piece]:
+def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers, worth: Floats) -> dict[int, Piece]:
     """The pieces at these positions and beside them."""
     import numpy as np
 
@@ -155,8 +157,12 @@ def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers) -> 
         f" WHERE id IN ({', '.join('?' * len(ids))})",
         ids,
     )
-    found: dict[int, tuple[Any, ...]] = {row[0]: row[1:] for row in rows}
-    return {int(p): Piece(int(p), int(catalog.file[p]), *found[i]) for p, i in zip(positions, ids, strict=True)}
+    places = dict(zip(ids, positions.tolist(), strict=True))
+    return {
+        place: Piece(place, int(catalog.file[place]), first, last, start, end, text, float(worth[place]))
+        for number, first, last, start, end, text in rows
+        for place in (places[number],)
+    }
 
 
 def _scores(passages: Sequence[Passage], shown: Floats) -> list[float]:
