@@ -193,6 +193,20 @@ def test_config_is_shown_set_and_checked(home: Path) -> None:
     assert "expected 0 or more, found -5" in negative.err
 
 
+def test_config_check_reads_what_is_said_to_plugins(home: Path) -> None:
+    home.mkdir()
+    (home / "config.toml").write_text(
+        '[plugins]\nallow = ["memory-cor"]\n[plugins.config.memory-core]\nmax_resluts = 5\n[plugins.config.ghost]\n'
+    )
+    checked = lamella("config", "check", "--json", home=home)
+    assert checked.code == 2
+    assert {(p["key"], p["level"]) for p in checked.json["problems"]} == {
+        ("plugins.allow", "error"),
+        ("plugins.config.ghost", "error"),
+        ("plugins.config.memory-core.max_resluts", "error"),
+    }
+
+
 def test_a_backend_that_is_not_installed_is_said_with_its_command(home: Path, workspace: Path) -> None:
     lamella("config", "set", "memory.backend", "qmd", home=home, check=True)
     at = ("--workspace", workspace)

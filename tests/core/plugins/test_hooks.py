@@ -113,6 +113,9 @@ def test_deny_allow_exact_list_and_slots() -> None:
     assert set(states(load(sources, [])).values()) == {"off"}
     assert set(states(load(sources, enabled=False)).values()) == {"off"}
     assert states(load(sources, slots=SlotsSection("c")))["c"] == "on"
+    misspelt = load(sources, allow=("memory-cor",), deny=("x",)).problems
+    assert [(p.path, p.level) for p in misspelt] == [("plugins.allow", "warning"), ("plugins.deny", "warning")]
+    assert "did you mean memory-core?" in misspelt[0].message
 
 
 def test_a_slot_without_its_plugin_says_what_to_install() -> None:

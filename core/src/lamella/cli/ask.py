@@ -62,7 +62,7 @@ def resolve_key(runtime: Runtime, key: str, latest: bool) -> str:
 @agent_options
 @session_options
 @click.option("--image", type=click.Path(path_type=Path, dir_okay=False), multiple=True, help="Add an image file.")
-@click.option("-q", "--quiet", is_flag=True, help="No tool activity on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="Only warnings and errors on stderr.")
 @json_option
 def ask(
     common: CommonOptions,

@@ -62,11 +62,12 @@ def check_everything(common: CommonOptions) -> list[Problem]:
     """All problems of config and plugin sections; a key that a run only warns of is an error here."""
     try:
         runtime = open_runtime(common, say_problems=False)
-        found = [evolve(problem, level="error") for problem in runtime.config.problems]
+        found = list(runtime.config.problems)
     except ConfigError as error:
         return list(error.problems)
     names = [r.name for r in runtime.catalog.records]
-    found += [p for p in runtime.catalog.problems if p.level == "error" or p.path.startswith("plugins.config")]
+    names_a_plugin = ("plugins.config", "plugins.allow", "plugins.deny")
+    found += [p for p in runtime.catalog.problems if p.level == "error" or p.path.startswith(names_a_plugin)]
     found += [
         Problem(f"plugins.config.{name}", "no plugin of this name is installed", level="warning")
         for name in runtime.settings.plugins.config
@@ -77,7 +78,7 @@ def check_everything(common: CommonOptions) -> list[Problem]:
         _ = runtime.estimate
     except ConfigError as error:
         found += error.problems
-    return found
+    return [evolve(problem, level="error") for problem in found]
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})  # -5 is a value

@@ -56,7 +56,7 @@ class Renderer:
                 pass
 
     def _say(self, text: str) -> None:
-        if self.quiet and not text.startswith("warning"):
+        if self.quiet and not text.startswith(("warning", "error")):
             return
         if self._printed:
             Out.write("")

@@ -120,9 +120,10 @@ def load_plugins(
         ]
     problems += [
         Problem(
-            "plugins.deny", f"no plugin {n!r} is installed{near_match(n, [f.name for f in found])}", level="warning"
+            f"plugins.{key}", f"no plugin {n!r} is installed{near_match(n, [f.name for f in found])}", level="warning"
         )
-        for n in settings.deny
+        for key, names in (("allow", settings.allow), ("deny", settings.deny))
+        for n in names
         if n not in {f.name for f in found}
     ]
     records = [_decide_and_load(f, settings, only, problems) for f in found]
