@@ -147,17 +147,15 @@ def _named(catalog: Catalog, query: SearchQuery) -> Flags:
 
 def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers, worth: Floats) -> dict[int, Piece]:
     """The pieces at these positions and beside them."""
-    import numpy as np
-
-    around = np.unique(hits[:, None] + np.arange(-_BESIDE, _BESIDE + 1))
-    positions = around[(around >= 0) & (around < len(catalog))]
-    ids = [int(i) for i in catalog.ids[positions]]
+    near = {hit + step for hit in hits.tolist() for step in range(-_BESIDE, _BESIDE + 1)}
+    positions = sorted(position for position in near if 0 <= position < len(catalog))
+    ids = catalog.ids[positions].tolist()
     rows = connection.execute(
         "SELECT id, start_line, end_line, start_char, end_char, text FROM chunks"
         f" WHERE id IN ({', '.join('?' * len(ids))})",
         ids,
     )
-    places = dict(zip(ids, positions.tolist(), strict=True))
+    places = dict(zip(ids, positions, strict=True))
     return {
         place: Piece(place, int(catalog.file[place]), first, last, start, end, text, float(worth[place]))
         for number, first, last, start, end, text in rows
