@@ -196,4 +196,4 @@ def test_merging_follows_the_rules() -> None:
 
 def test_a_transcript_moved_between_folders_opens(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "s.jsonl", transcript(["x"]))
-    assert SessionFile.open(path).id == "s"
+    assert SessionFile.open(path).id == SessionFile.open(str(path)).id == "s"

@@ -60,11 +60,12 @@ class SessionFile:
     # --- opening ---------------------------------------------------------------------------------
 
     @classmethod
-    def open(cls, path: Path, *, whole: bool = False) -> SessionFile:
+    def open(cls, path: Path | str, *, whole: bool = False) -> SessionFile:
         """Open an existing transcript; `whole` reads all of it (for trees, labels, searches).
 
         Raises `SessionNotFound` or `TranscriptError`.
         """
+        path = Path(path)
         if not path.is_file():
             raise SessionNotFound(f"{path}: no such transcript")
         tail = None if whole else read_tail(path)
@@ -106,7 +107,7 @@ class SessionFile:
     @classmethod
     def create(
         cls,
-        path: Path,
+        path: Path | str,
         *,
         session_id: str | None = None,
         cwd: str = "",
@@ -118,6 +119,7 @@ class SessionFile:
 
         `session_key` is noted in the header, so that a lost sessions.json can be rebuilt.
         """
+        path = Path(path)
         fields: dict[str, Any] = {
             "type": "session",
             "version": CURRENT_VERSION,
