@@ -5,16 +5,17 @@ Each implementation is called by itself: its failure, wrong answer or time-out c
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 import attrs
 import pluggy
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from lamella.config.structure import near_match
 from lamella.errors import Problem
@@ -49,6 +50,13 @@ class _Implementation:
     plugin: str
     function: Callable[..., Any] = field(repr=False)
     parameters: tuple[str, ...]
+
+
+@define(slots=True)
+class _Answer:
+    """What a call gave; None until it has."""
+
+    value: Any = None
 
 
 class Hooks:
@@ -98,25 +106,35 @@ class Hooks:
 
     async def _call(self, hook: str, implementation: _Implementation, expected: Any, **arguments: Any) -> Any:
         """The result of one implementation, or None when it has none or failed."""
-        limit = self._timeouts.get(hook, DEFAULT_TIMEOUT)
+        limit = self._limit(hook)
         given = {k: v for k, v in arguments.items() if k in implementation.parameters}
-        started = time.monotonic()
-        try:
+        with self._contained(hook, implementation, given) as answer:
             if inspect.iscoroutinefunction(implementation.function):
                 result = await await_with_limit(implementation.function(**given), limit)
             else:
                 result = await call_with_limit(lambda: implementation.function(**given), limit)
                 if inspect.isawaitable(result):
                     result = await await_with_limit(result, limit)
+            answer.value = result
+        return self._checked(hook, implementation, answer.value, expected)
+
+    def _limit(self, hook: str) -> float:
+        return self._timeouts.get(hook, DEFAULT_TIMEOUT)
+
+    @contextlib.contextmanager
+    def _contained(self, hook: str, implementation: _Implementation, given: Mapping[str, Any]) -> Iterator[_Answer]:
+        """A call whose failure concerns nobody else: it is told, and the answer stays None."""
+        answer = _Answer()
+        started = time.monotonic()
+        try:
+            yield answer
         except OutOfTime:
-            self._fault(implementation, hook, f"gave no answer within {limit:g} s")
-            return None
+            self._fault(implementation, hook, f"gave no answer within {self._limit(hook):g} s")
         except Exception as error:
             log.warning("plugin %s failed in %s", implementation.plugin, hook, exc_info=True)
             self._fault(implementation, hook, describe(error))
-            return None
-        self._traced(hook, implementation, given, result, started)
-        return self._checked(hook, implementation, result, expected)
+        else:
+            self._traced(hook, implementation, given, answer.value, started)
 
     def _checked(self, hook: str, implementation: _Implementation, result: Any, expected: Any) -> Any:
         if result is None or expected is None:
@@ -267,25 +285,15 @@ class Hooks:
         return collected
 
     def _start_up(self, hook: str, implementation: _Implementation, context: Any) -> Any:
-        limit = self._timeouts.get(hook, DEFAULT_TIMEOUT)
         given = {"context": context} if "context" in implementation.parameters else {}
 
         def call() -> Any:
             result = implementation.function(**given)
             return list(result) if isinstance(result, Iterable) else result
 
-        started = time.monotonic()
-        try:
-            result = run_with_limit(call, limit)
-        except OutOfTime:
-            self._fault(implementation, hook, f"gave no answer within {limit:g} s")
-            return None
-        except Exception as error:
-            log.warning("plugin %s failed in %s", implementation.plugin, hook, exc_info=True)
-            self._fault(implementation, hook, describe(error))
-            return None
-        self._traced(hook, implementation, given, result, started)
-        return result
+        with self._contained(hook, implementation, given) as answer:
+            answer.value = run_with_limit(call, self._limit(hook))
+        return answer.value
 
     def register_tools(self, context: h.RegistrationContext) -> list[tuple[str, Tool]]:
         return self._collect("register_tools", Tool, context)
