@@ -5,56 +5,21 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lamella.cli.choice import SessionChoice, session_options
 from lamella.cli.common import CommonOptions, Out, agent_options, argument_text, json_option, open_runtime, warn
 from lamella.cli.exit_codes import INTERRUPTED, say_error
 from lamella.cli.render import Renderer
 from lamella.cli.turns import interruptible, load_images
 from lamella.errors import UsageError
-from lamella.types.host import Trigger
 from lamella.types.message_json import dump_usage
-from lamella.types.model import THINKING_LEVELS
 
 if TYPE_CHECKING:
     from lamella.agent.turn import TurnResult
     from lamella.runtime import Runtime
-
-
-def session_options(command: Any) -> Any:
-    """Options that choose the session and the model."""
-    for option in reversed(
-        (
-            click.option("--key", default="", metavar="KEY", help="Session key (default: agent:<agent>:main)."),
-            click.option("--continue", "latest", is_flag=True, help="Go on with the most recent session."),
-            click.option("--new", is_flag=True, help="Start a new session under the key."),
-            click.option("--model", default="", metavar="PROVIDER/MODEL", help="Model to use."),
-            click.option("--system", default="", metavar="TEXT", help="Replace the system prompt."),
-            click.option("--thinking", type=click.Choice(THINKING_LEVELS), help="Thinking level."),
-            click.option(
-                "--trigger",
-                type=click.Choice(get_args(Trigger)),
-                default="user",
-                show_default=True,
-                help="What sets the turn off.",
-            ),
-            click.option("--timeout", type=click.FloatRange(min=0.1), help="Abort a turn after so many seconds."),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-def resolve_key(runtime: Runtime, key: str, latest: bool) -> str:
-    """The key to use. Raises `UsageError` when both a key and the latest session are asked for."""
-    if not latest:
-        return key
-    if key:
-        raise UsageError("--key and --continue cannot be used together")
-    rows = runtime.store.rows()
-    return rows[0].key if rows else ""
 
 
 @click.command()
@@ -67,14 +32,7 @@ def resolve_key(runtime: Runtime, key: str, latest: bool) -> str:
 def ask(
     common: CommonOptions,
     text: str,
-    key: str,
-    latest: bool,
-    new: bool,
-    model: str,
-    system: str,
-    thinking: Any,
-    trigger: Any,
-    timeout: float | None,
+    wanted: SessionChoice,
     image: tuple[Path, ...],
     quiet: bool,
     as_json: bool,
@@ -87,17 +45,14 @@ def ask(
     if not text.strip():
         raise UsageError("the question is empty")
     images = load_images(image)
-    runtime = open_runtime(common, model=model, system_prompt=system)
+    runtime = open_runtime(common, model=wanted.model, system_prompt=wanted.system)
     stream = Out.is_terminal() and not as_json
     runtime.listeners.append(Renderer(stream=stream, quiet=quiet or as_json))
 
     async def run() -> TurnResult:
-        async with (
-            runtime,
-            runtime.session(resolve_key(runtime, key, latest), new=new, trigger=trigger, thinking=thinking) as session,
-        ):
+        async with runtime, wanted.open(runtime) as session:
             say_if_no_memory(runtime)
-            async with interruptible(session, timeout):
+            async with interruptible(session, wanted.timeout):
                 return await session.prompt(text, images=images)
 
     result = asyncio.run(run())

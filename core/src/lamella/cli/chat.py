@@ -8,11 +8,12 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from lamella.cli.ask import finish, resolve_key, say_if_no_memory, session_options
+from lamella.cli.ask import finish, say_if_no_memory
+from lamella.cli.choice import SessionChoice, session_options
 from lamella.cli.commands import run_command
 from lamella.cli.common import CommonOptions, Out, agent_options, open_runtime, warn
 from lamella.cli.exit_codes import say_error
@@ -29,47 +30,15 @@ if TYPE_CHECKING:
 @click.command()
 @agent_options
 @session_options
-def chat(
-    common: CommonOptions,
-    key: str,
-    latest: bool,
-    new: bool,
-    model: str,
-    system: str,
-    thinking: Any,
-    trigger: Any,
-    timeout: float | None,
-) -> int:
+def chat(common: CommonOptions, wanted: SessionChoice) -> int:
     """Talk to the agent. /help lists the commands; Ctrl-C stops a turn, Ctrl-D leaves.
 
     Tools that write files ask first, unless tools.allow_without_asking names them.
     """
-    return run_chat(
-        common,
-        key=key,
-        latest=latest,
-        new=new,
-        model=model,
-        system=system,
-        thinking=thinking,
-        trigger=trigger,
-        timeout=timeout,
-    )
+    return run_chat(common, wanted)
 
 
-def run_chat(
-    common: CommonOptions,
-    *,
-    key: str = "",
-    latest: bool = False,
-    new: bool = False,
-    model: str = "",
-    system: str = "",
-    thinking: Any = None,
-    trigger: Any = "user",
-    timeout: float | None = None,
-    must_exist: bool = False,
-) -> int:
+def run_chat(common: CommonOptions, wanted: SessionChoice, *, must_exist: bool = False) -> int:
     """Run the conversation until its end; returns the exit code.
 
     With `must_exist`, raises `SessionNotFound` when the key has no session yet. The event loop runs
@@ -77,12 +46,12 @@ def run_chat(
     Ctrl-C and Ctrl-D work as everywhere.
     """
     asking = Asking()
-    runtime = open_runtime(common, model=model, system_prompt=system, confirm=asking.confirm)
+    runtime = open_runtime(common, model=wanted.model, system_prompt=wanted.system, confirm=asking.confirm)
     asking.allowed = set(runtime.settings.tools.allow_without_asking)
     if must_exist:
-        runtime.store.require(runtime.key(key))
+        runtime.store.require(runtime.key(wanted.key))
     runtime.listeners.append(Renderer(stream=True))
-    session = runtime.session(resolve_key(runtime, key, latest), new=new, trigger=trigger, thinking=thinking)
+    session = wanted.open(runtime)
     with contextlib.closing(runtime), contextlib.closing(session), asyncio.Runner() as runner:
         say_if_no_memory(runtime)
         if sys.stdin.isatty():
@@ -95,7 +64,7 @@ def run_chat(
                     break
                 if text:
                     asking.session = session
-                    runner.run(_turn(runtime, session, text, timeout))
+                    runner.run(_turn(runtime, session, text, wanted.timeout))
     return 0
 
 

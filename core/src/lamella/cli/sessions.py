@@ -141,8 +141,9 @@ def export(common: CommonOptions, session: str, form: str, output: Path | None) 
 def resume(common: CommonOptions, key: str, model: str) -> int:
     """Go on with a session in chat."""
     from lamella.cli.chat import run_chat
+    from lamella.cli.choice import SessionChoice
 
-    return run_chat(common, key=key, model=model, must_exist=True)
+    return run_chat(common, SessionChoice(key=key, model=model), must_exist=True)
 
 
 @sessions.command("context")
