@@ -15,11 +15,12 @@ import hashlib
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler
 from typing import Any, TypeAlias
 
 from attrs import Factory, frozen
+from loopback_server import LoopbackServer
 
 
 def vector_of(text: str, dimensions: int) -> list[float]:
@@ -79,7 +80,7 @@ class Vectors:
 Behaviour: TypeAlias = Fault | Cut | Hang | Trickle | Raw | Vectors | None
 
 
-class EmbedServer:
+class EmbedServer(LoopbackServer[Behaviour]):
     """The server.
 
     `refuse` may turn down a request that the script lets pass. Each request first passes the
@@ -94,38 +95,11 @@ class EmbedServer:
         self.meet: threading.Barrier | None = None
         self.linger = 0.0
         self._at_once = 0
-        self._script: list[Behaviour] = []
-        self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        """Root address, without a slash at its end."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
-
-    def script(self, behaviours: Iterable[Behaviour]) -> None:
-        with self._lock:
-            self._script.extend(behaviours)
+        super().__init__(_handler(self))
 
     def texts(self) -> list[str]:
         """All texts that arrived, in the order of the requests."""
         return [text for request in self.requests for text in request.texts]
-
-    def close(self) -> None:
-        self._closed.set()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
-
-    def __enter__(self) -> EmbedServer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def take(self, request: Request) -> Behaviour:
         with self._lock:

@@ -15,11 +15,12 @@ import json
 import select
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler
 from typing import Any, TypeAlias
 
 from attrs import frozen
+from loopback_server import LoopbackServer
 from provider_wires import Behaviour, Call, Failure, Reply, Tokens, Wire, wire_for
 
 __all__ = ["Behaviour", "Call", "Failure", "ProviderServer", "Recorded", "Reply", "Tokens"]
@@ -37,41 +38,13 @@ class Recorded:
 Scripted: TypeAlias = Behaviour | Callable[[Recorded], Behaviour]
 
 
-class ProviderServer:
+class ProviderServer(LoopbackServer[Scripted]):
     """The server. `disconnected` is set when a client goes away before its reply is whole."""
 
     def __init__(self) -> None:
         self.requests: list[Recorded] = []
         self.disconnected = threading.Event()
-        self._script: list[Scripted] = []
-        self._lock = threading.Lock()
-        self._stopped = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        """Root address, without a slash at its end."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
-
-    def script(self, behaviours: Iterable[Scripted]) -> None:
-        """Append behaviours for the requests to come."""
-        with self._lock:
-            self._script.extend(behaviours)
-
-    def close(self) -> None:
-        self._stopped.set()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
-
-    def __enter__(self) -> ProviderServer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__(_handler(self))
 
     def take(self, request: Recorded) -> Behaviour:
         """Record a request and give the behaviour that answers it."""
@@ -84,7 +57,7 @@ class ProviderServer:
 
     def hold(self, connection: socket.socket) -> None:
         """Wait until the client hangs up or the server closes."""
-        while not self._stopped.is_set():
+        while not self._closed.is_set():
             ready, _, _ = select.select([connection], [], [], 0.02)
             if ready and not connection.recv(1, socket.MSG_PEEK):
                 self.disconnected.set()
