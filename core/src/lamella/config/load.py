@@ -44,11 +44,7 @@ class Config:
 
     def origin(self, key: str) -> str:
         """Where a leaf's value comes from: a file, `environment NAME`, `command line` or `default`."""
-        while key:
-            if key in self.origins:
-                return self.origins[key]
-            key = key.rpartition(".")[0]
-        return "default"
+        return _nearest(self.origins, key) or "default"
 
     def agent(self, agent_id: str) -> AgentSection:
         """The agent section of one agent: its own values over the general ones.
@@ -155,9 +151,14 @@ def _origin(origins: Mapping[str, str], key: str) -> str:
     """Where a key was set; for a table, where the first of its keys was."""
     key = key.partition("[")[0]
     below = next((origin for known, origin in origins.items() if known.startswith(f"{key}.")), "")
+    return _nearest(origins, key) or below
+
+
+def _nearest(origins: Mapping[str, str], key: str) -> str:
+    """The origin of a key or of the closest table above it; empty when none has one."""
     while key and key not in origins:
         key = key.rpartition(".")[0]
-    return origins.get(key, below)
+    return origins.get(key, "")
 
 
 def _merge(data: Data, layer: Mapping[str, Any], origin: str, origins: dict[str, str], path: str = "") -> None:
