@@ -18,7 +18,7 @@ from lamella.agent.request import RequestBuilder, fixed_tokens
 from lamella.agent.retry import unless_aborted
 from lamella.agent.summaries import SummaryRequest
 from lamella.config.budget import Budget, budget
-from lamella.context.prompt import render
+from lamella.context.prompt import for_chat, render
 from lamella.errors import ModelError
 from lamella.sessions.keys import SessionKey
 from lamella.sessions.transcript import SessionFile
@@ -75,7 +75,7 @@ class Workbench:
 
     def system_prompt(self) -> str:
         """The base prompt, before additions of the turn."""
-        return self.environment.system_prompt or render(self.environment.sections)
+        return self.environment.system_prompt or render(for_chat(self.environment.sections, self.key.chat_type))
 
     def history(self) -> list[Message]:
         """The context without failed replies at its end, so that a run can continue from it."""
@@ -148,6 +148,7 @@ class Workbench:
                 entry_id=self.file.leaf_id or "",
                 host=host,
                 trigger=self.trigger,
+                chat_type=self.key.chat_type,
             )
 
         return make

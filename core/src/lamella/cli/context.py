@@ -45,6 +45,7 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     """Sections of the system prompt, tools and history, each with its estimated tokens."""
     from lamella.agent.request import legal_history, tool_tokens
     from lamella.config.budget import budget
+    from lamella.context.prompt import for_chat
     from lamella.text.estimate import estimate_text
     from lamella.types.message_json import dump_message
 
@@ -58,7 +59,7 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     history = legal_history(messages, model)
     sections: list[dict[str, Any]] = [
         {"name": s.name, "tokens": estimate_text(s.text), "characters": len(s.text), "text": s.text.strip()}
-        for s in runtime.sections
+        for s in for_chat(runtime.sections, session_key.chat_type)
     ]
     tools: list[dict[str, Any]] = [
         {

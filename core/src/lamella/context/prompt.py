@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lamella.types.hooks import PromptSection
+from lamella.types.host import ChatType
 from lamella.types.model import ToolSpec
 
 OPENING_ORDER = 0
@@ -35,6 +36,11 @@ def arrange(sections: Iterable[PromptSection], mode: str = "full") -> list[Promp
     """Sections of a mode with text, by order and then name."""
     chosen = [s for s in sections if s.text.strip() and mode in s.modes]
     return sorted(chosen, key=lambda s: (s.order, s.name))
+
+
+def for_chat(sections: Iterable[PromptSection], chat_type: ChatType) -> list[PromptSection]:
+    """The sections that belong into a chat of this type, in the same order."""
+    return [s for s in sections if chat_type in s.chats]
 
 
 def render(sections: Iterable[PromptSection]) -> str:

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from lamella.types.entries import Entry
 from lamella.types.events import CompactionCause
-from lamella.types.host import Trigger
+from lamella.types.host import PRIVATE_CHATS, SHARED_CHATS, ChatType, Trigger
 from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
 from lamella.types.messages import (
     Block,
@@ -243,12 +243,16 @@ class AgentEnded:
 
 @frozen(slots=True)
 class PromptSection:
-    """A named part of the system prompt. Lower `order` comes first; modes: full, minimal."""
+    """A named part of the system prompt. Lower `order` comes first; modes: full, minimal.
+
+    `chats`: the types of chat whose prompts have it.
+    """
 
     name: str
     text: str
     order: int = 500
     modes: tuple[str, ...] = ("full",)
+    chats: tuple[ChatType, ...] = (*PRIVATE_CHATS, *SHARED_CHATS)
 
 
 @frozen(slots=True)

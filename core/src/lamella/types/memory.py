@@ -80,6 +80,7 @@ class SearchQuery:
 
     Hits below `min_score` (0 to 1) are left out; `sources` limits them to these, if any are named.
     `today` (YYYY-MM-DD) anchors words such as yesterday. `explain` asks for the hits' `parts`.
+    `exclude`: paths of files that must not be in the answer, since its reader may not see them.
     """
 
     text: str
@@ -88,6 +89,7 @@ class SearchQuery:
     today: str | None = None
     sources: tuple[str, ...] = ()
     explain: bool = False
+    exclude: tuple[str, ...] = ()
 
 
 @frozen(slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
-from lamella.types.host import Host
+from lamella.types.host import ChatType, Host
 from lamella.types.memory import Provenance
 from lamella.types.messages import JsonObject
 from lamella.types.model import ToolSpec
@@ -22,7 +22,7 @@ UpdateCallback: TypeAlias = Callable[[ToolResult], None]
 class ToolContext:
     """Where a call runs. `update` reports partial results; `cancelled` is set on abort.
 
-    `entry_id` is the transcript entry that holds the call.
+    `entry_id` is the transcript entry that holds the call; `chat_type` tells who else reads the answer.
     """
 
     call_id: str
@@ -34,6 +34,7 @@ class ToolContext:
     update: UpdateCallback = lambda _partial: None
     cancelled: asyncio.Event = field(factory=asyncio.Event, eq=False)
     trigger: str = "user"
+    chat_type: ChatType = "direct"
 
     def provenance(self, actor: str) -> Provenance:
         """Who writes to memory when this call does; `actor` is the tool's name."""

@@ -131,6 +131,9 @@ def _best(catalog: Catalog, query: SearchQuery, keywords: Keywords, evidence: Ev
     if query.sources:
         wanted = np.array([source in query.sources for source in catalog.sources])
         eligible &= wanted[catalog.file]
+    if query.exclude:
+        allowed = np.array([path not in query.exclude for path in catalog.paths])
+        eligible &= allowed[catalog.file]
     return best_positions(evidence.order, eligible, max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results))
 
 

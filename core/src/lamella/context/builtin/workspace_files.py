@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lamella.config.schema import between, setting
 from lamella.context.prompt import WORKSPACE_ORDER
 from lamella.plugins import hookimpl
 from lamella.text.files import read_text_file
 from lamella.types.hooks import PromptSection, RegistrationContext
+from lamella.types.host import PRIVATE_CHATS
 
-FILES = ("AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "MEMORY.md")
+# Lasting facts about the user: for the user's own chats, not for those that others read.
+_PRIVATE = "MEMORY.md"
+FILES = ("AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", _PRIVATE)
 _MAX_BYTES = 2 * 1024 * 1024
 _HEAD_SHARE, _TAIL_SHARE = 0.7, 0.2
 
@@ -26,6 +29,7 @@ class WorkspaceFilesConfig:
         20_000, "Most characters of one file; a longer one is cut in the middle.", check=between(0)
     )
     total_max_chars: int = setting(60_000, "Most characters of all files together.", check=between(0))
+    memory_in_groups: bool = setting(False, "Show MEMORY.md in group and channel chats too.")
 
 
 class WorkspaceFiles:
@@ -47,7 +51,9 @@ class WorkspaceFiles:
                 continue
             shown = shorten(text, min(self.config.file_max_chars, left), path.name)
             left -= len(shown)
-            sections.append(PromptSection(path.name, f"## {path.name}\n{shown}", WORKSPACE_ORDER + number))
+            section = PromptSection(path.name, f"## {path.name}\n{shown}", WORKSPACE_ORDER + number)
+            private = path.name.upper() == _PRIVATE.upper() and not self.config.memory_in_groups
+            sections.append(evolve(section, chats=PRIVATE_CHATS) if private else section)
         return sections
 
 
@@ -57,7 +63,7 @@ def stable_files(workspace: Path) -> list[Path]:
     found = []
     for name in FILES:
         path = workspace / name
-        if not path.exists() and name == "MEMORY.md":
+        if not path.exists() and name == _PRIVATE:
             path = workspace / "memory.md"
         if not path.is_file() or not path.resolve().is_relative_to(root):
             continue
