@@ -51,6 +51,20 @@ def test_a_short_passage_gets_what_goes_on_beside_it() -> None:
     assert alone.text == "- entry 1"
 
 
+def test_a_short_passage_grows_within_its_paragraph() -> None:
+    """Sentences a line, each a piece: text up to a blank line, a heading or a list item goes on."""
+    source = "# One\nA b.\nC d.\n\nE f.\n- g\n"
+    texts = [(1, "# One"), (2, "A b."), (3, "C d."), (5, "E f."), (6, "- g")]
+    found = {}
+    for position, (line, text) in enumerate(texts):
+        start = source.index(text)
+        found[position] = Piece(position, 0, line, line, start, start + len(text), text)
+    (paragraph,) = joined([1], found, Sizes(1200, 600), 6)
+    assert paragraph.text == "# One\nA b.\nC d."
+    (last,) = joined([3], found, Sizes(1200, 600), 6)
+    assert last.text == "E f."
+
+
 def test_blank_lines_between_pieces_keep_their_number() -> None:
     parts = {0: Piece(0, 0, 1, 1, 0, 3, "one"), 1: Piece(1, 0, 4, 4, 6, 9, "two")}
     (both,) = joined([1, 0], parts, Sizes(), 6)

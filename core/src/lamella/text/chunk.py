@@ -45,6 +45,11 @@ class _Piece:
     begins_entry: bool = False
 
 
+def begins_entry(text: str) -> bool:
+    """Whether a text begins with a heading or a list item that is not indented."""
+    return _ENTRY.match(text) is not None
+
+
 def token_estimate(text: str) -> float:
     """Estimated tokens of a text, as the chunker counts them."""
     return _units(text) / _UNITS_PER_TOKEN
@@ -82,7 +87,7 @@ def _pieces(source: str, budget: int) -> Iterator[_Piece]:
         line = found[0]
         units = _units(line)
         if units <= budget:
-            yield _Piece(found.start(), found.end(), number, units, _ENTRY.match(line) is not None)
+            yield _Piece(found.start(), found.end(), number, units, begins_entry(line))
         else:
             yield from _cut_line(line, found.start(), number, budget)
 
@@ -91,7 +96,7 @@ def _cut_line(line: str, offset: int, number: int, budget: int) -> Iterator[_Pie
     start, first = 0, True
     while start < len(line):
         end = _cut_at(line, start, budget)
-        begins = first and _ENTRY.match(line) is not None
+        begins = first and begins_entry(line)
         yield _Piece(offset + start, offset + end, number, _units(line[start:end]), begins)
         start, first = end, False
 

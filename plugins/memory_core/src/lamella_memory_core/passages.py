@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from attrs import define, evolve, frozen
 
+from lamella.text.chunk import begins_entry
+
 
 @frozen(slots=True)
 class Piece:
@@ -82,7 +84,7 @@ class _Run:
     def grow(self, pieces: Mapping[int, Piece], sizes: Sizes) -> None:
         """Take in the better of what is beside it, while it is too short to be understood.
 
-        Only text that goes on: pieces that share a part, or a line. Separate entries stay separate.
+        Only text that goes on: separate entries stay separate.
         """
         while self.pieces[-1].end - self.pieces[0].start < sizes.least:
             first, last = self.pieces[0], self.pieces[-1]
@@ -113,7 +115,13 @@ class _Run:
 
 
 def _goes_on(before: Piece, after: Piece) -> bool:
-    return before.file == after.file and (after.start < before.end or after.start_line == before.end_line)
+    """Whether they share a part or a line, or the second is on the next line and no entry of its own:
+    the sentences of a paragraph are often too long to overlap."""
+    if before.file != after.file:
+        return False
+    if after.start < before.end or after.start_line == before.end_line:
+        return True
+    return after.start_line == before.end_line + 1 and not begins_entry(after.text)
 
 
 def _append(before: Piece, after: Piece) -> Piece:
