@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from attrs import asdict, field, frozen
 
@@ -60,11 +61,15 @@ class Degraded:
 
 @frozen(slots=True)
 class MemoryResults:
-    """Hits, best first. `degraded` is None when everything that was configured took part."""
+    """Hits, best first. `degraded` is None when everything that was configured took part.
+
+    `in_step`: the search compared the index with the files, and had taken in all of them.
+    """
 
     hits: tuple[MemoryHit, ...]
     backend: str
     degraded: Degraded | None = None
+    in_step: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -81,6 +86,7 @@ class SearchQuery:
     Hits below `min_score` (0 to 1) are left out; `sources` limits them to these, if any are named.
     `today` (YYYY-MM-DD) anchors words such as yesterday. `explain` asks for the hits' `parts`.
     `exclude`: paths of files that must not be in the answer, since its reader may not see them.
+    `as_is`: answer from the index as it is, without looking at the files and without making vectors.
     """
 
     text: str
@@ -90,6 +96,7 @@ class SearchQuery:
     sources: tuple[str, ...] = ()
     explain: bool = False
     exclude: tuple[str, ...] = ()
+    as_is: bool = False
 
 
 @frozen(slots=True)
@@ -131,6 +138,18 @@ class SyncReport:
 
 
 @frozen(slots=True)
+class SyncProgress:
+    """How far a sync has come: `done` of `total` files taken in, or texts given a vector."""
+
+    stage: Literal["files", "vectors"]
+    done: int
+    total: int
+
+
+ProgressListener: TypeAlias = Callable[[SyncProgress], None]
+
+
+@frozen(slots=True)
 class BackendContext:
     """What a backend is opened for: one agent's workspace, and a folder for what it derives.
 
@@ -147,8 +166,9 @@ class BackendContext:
 class MemoryBackend(Protocol):
     """Searches memory files. The files are the truth; whatever a backend keeps can be rebuilt.
 
-    Methods block and may be called from worker threads, one call at a time for each backend
-    object; several processes may hold backends on the same state folder.
+    Methods block and may be called from worker threads. `search`, `sync` and `status` may run beside
+    each other, but none of them twice at once; several processes may hold backends on the same state
+    folder.
     """
 
     @property
@@ -158,8 +178,11 @@ class MemoryBackend(Protocol):
     def search(self, query: SearchQuery) -> MemoryResults:
         """Find passages, best first. Raises `MemoryUnavailable` when it cannot answer at all."""
 
-    def sync(self, *, force: bool = False) -> SyncReport:
-        """Bring what is derived up to date with the files; `force` rebuilds from nothing."""
+    def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
+        """Bring what is derived up to date with the files; `force` rebuilds from nothing.
+
+        `progress` is told now and then how far it has come.
+        """
 
     def status(self) -> dict[str, Any]:
         """Facts for `lamella memory status`: JSON values only."""
@@ -294,11 +317,36 @@ class MemoryService(Protocol):
     def append(self, text: str, *, path: str | None = None, provenance: Provenance) -> MemoryWrite:
         """Append to a memory file (today's note when `path` is None) and index it."""
 
-    def sync(self, *, force: bool = False) -> SyncReport:
-        """Bring the index up to date; `force` rebuilds it."""
+    def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
+        """Bring the index up to date; `force` rebuilds it; `progress` is told how far that has come."""
 
     def status(self) -> dict[str, Any]:
         """Facts for `lamella memory status`."""
 
     def close(self) -> None:
         """Release files and connections. May be called more than once."""
+
+
+@frozen(slots=True)
+class WatchEvent:
+    """A sync of a memory that follows its files: why it was made, and its report or what went wrong.
+
+    `at` in Unix milliseconds. `reason`: `start`, `change`, `interval`.
+    """
+
+    reason: str
+    at: int
+    report: SyncReport | None = None
+    error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        report = self.report.to_json() if self.report else None
+        return {"reason": self.reason, "at": self.at, "report": report, "error": self.error}
+
+
+@runtime_checkable
+class WatchingMemory(Protocol):
+    """A memory that can follow its files for as long as it is asked to."""
+
+    def watch(self, told: Callable[[WatchEvent], None], stopped: threading.Event) -> None:
+        """Sync, and again after every change of a file, until `stopped` is set; `told` hears of each sync."""

@@ -16,7 +16,7 @@ from lamella.memory.scan import FoundFile
 from lamella.text.chunk import Chunk
 from lamella.text.files import decode_text
 from lamella.text.segment import search_text
-from lamella.types.memory import FileProblem
+from lamella.types.memory import FileProblem, ProgressListener, SyncProgress
 from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.database import mark_changed
 from lamella_memory_core.schema import chunks, files
@@ -37,10 +37,15 @@ def take_in_all(
     failed: list[FileProblem],
     *,
     nested: bool = False,
+    progress: ProgressListener = lambda _progress: None,
 ) -> list[tuple[FoundFile, Outcome]]:
-    """Take in files, in one transaction each unless `nested` in the caller's; problems go to `failed`."""
+    """Take in files, in one transaction each unless `nested` in the caller's; problems go to `failed`.
+
+    `progress` is told before each file; what it raises ends the work there.
+    """
     outcomes: list[tuple[FoundFile, Outcome]] = []
-    for file in found:
+    for done, file in enumerate(found):
+        progress(SyncProgress("files", done, len(found)))
         try:
             content = load(file.file)
         except (OSError, MemoryPathError) as error:

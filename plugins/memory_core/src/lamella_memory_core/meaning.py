@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamella.errors import LamellaError
-from lamella.types.memory import Embedder, EmbedderRegistration
+from lamella.types.memory import Embedder, EmbedderRegistration, ProgressListener
 from lamella_memory_core.database import Database
+from lamella_memory_core.errand import Errand, StillRunning
 from lamella_memory_core.vectors import checked, embed_pending
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ class Meaning:
     def __init__(self, name: str, on_offer: Mapping[str, EmbedderRegistration]) -> None:
         self.name = name
         self._on_offer = on_offer
-        self._opened: Embedder | None = None
-        self._hanging: list[threading.Thread] = []
+        self._opening: Errand[Embedder] | None = None
+        self._one_opens = threading.Lock()
+        self._questions: list[Errand[Any]] = []
 
     @property
     def wanted(self) -> bool:
@@ -47,23 +49,26 @@ class Meaning:
     def installed(self) -> bool:
         return self.name in self._on_offer
 
-    def embedder(self) -> Embedder:
-        """The embedder, opened. Raises `NoMeaning` when it is not installed or cannot be opened."""
-        if self._opened is None:
-            registered = self._on_offer.get(self.name)
-            if registered is None:
-                on_offer = ", ".join(sorted(self._on_offer)) or "none"
-                raise NoMeaning(
-                    f"embedder {self.name!r} is not installed (on offer: {on_offer})",
-                    hint="pip install lamella-embedders",
-                )
-            self._opened = self.guarded(registered.factory)
-        return self._opened
+    def embedder(self, seconds: float | None = None) -> Embedder:
+        """The embedder, opened; a service far away, or a large model, may take its time for that.
+
+        Raises `NoMeaning` when it is not installed, cannot be opened, or is not open after `seconds`:
+        then it goes on opening for those who ask later.
+        """
+        opening = self._begin_to_open()
+        try:
+            return self.guarded(lambda: opening.result(seconds))
+        except StillRunning:
+            raise NoMeaning(f"embedder {self.name} is still being opened") from None
+        except NoMeaning:
+            if self._opening is opening:
+                self._opening = None  # the next one tries again
+            raise
 
     def question(self, text: str) -> Singles:
         """float32 (dimensions,). Raises `NoMeaning`; also after `QUESTION_SECONDS`, and for a vector of zeros."""
-        embedder = self.embedder()
-        vector = self.guarded(lambda: self._in_time(lambda: _question(embedder, text)))
+        embedder = self.embedder(QUESTION_SECONDS)
+        vector = self._in_time(lambda: self.guarded(lambda: _question(embedder, text)))
         if not vector.any():
             raise NoMeaning(f"embedder {self.name} knows no word of the question")
         return vector
@@ -72,35 +77,36 @@ class Meaning:
         """Do something with the embedder; what it raises becomes `NoMeaning`."""
         try:
             return action()
-        except NoMeaning:
+        except (NoMeaning, StillRunning):
             raise
         except Exception as error:  # providers bring libraries of their own, with errors of their own
             log.warning("embedder %s", self.name, exc_info=True)
             raise NoMeaning(f"embedder {self.name}: {error or type(error).__name__}") from error
 
+    def _begin_to_open(self) -> Errand[Embedder]:
+        registered = self._on_offer.get(self.name)
+        if registered is None:
+            on_offer = ", ".join(sorted(self._on_offer)) or "none"
+            raise NoMeaning(
+                f"embedder {self.name!r} is not installed (on offer: {on_offer})",
+                hint="pip install lamella-embedders",
+            )
+        with self._one_opens:
+            if self._opening is None:
+                self._opening = Errand(registered.factory, "lamella-embedder")
+            return self._opening
+
     def _in_time(self, action: Callable[[], T]) -> T:
         """The result of an action that may hang; one that does is left behind in its thread."""
-        self._hanging = [thread for thread in self._hanging if thread.is_alive()]
-        if len(self._hanging) >= _MOST_HANGING:
+        self._questions = [question for question in self._questions if not question.done]
+        if len(self._questions) >= _MOST_HANGING:
             raise NoMeaning(f"embedder {self.name} has not answered earlier questions yet")
-        done: list[T] = []
-        failed: list[Exception] = []
-
-        def run() -> None:
-            try:
-                done.append(action())
-            except Exception as error:  # noqa: BLE001 - raised again below, where it is waited for
-                failed.append(error)
-
-        thread = threading.Thread(target=run, name="lamella-question", daemon=True)
-        thread.start()
-        thread.join(QUESTION_SECONDS)
-        if failed:
-            raise failed[0]
-        if not done:
-            self._hanging.append(thread)
-            raise NoMeaning(f"embedder {self.name} did not answer within {QUESTION_SECONDS:g} seconds")
-        return done[0]
+        question = Errand(action, "lamella-question")
+        self._questions.append(question)
+        try:
+            return question.result(QUESTION_SECONDS)
+        except StillRunning:
+            raise NoMeaning(f"embedder {self.name} did not answer within {QUESTION_SECONDS:g} seconds") from None
 
 
 class Filler:
@@ -111,41 +117,35 @@ class Filler:
         self._meaning = meaning
         self._one_at_a_time = threading.Lock()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._problem = ""
+        self._errand: Errand[int] | None = None
 
-    def fill(self) -> int:
+    def fill(self, progress: ProgressListener = lambda _progress: None) -> int:
         """Embed all that is missing; the number of texts. Raises `NoMeaning`, `NotAnIndex`, `MemoryUnavailable`."""
         with self._one_at_a_time:
-            embedder = self._meaning.embedder()
-            try:
-                return embed_pending(self._database, _Guarded(embedder, self._meaning), self._stop.is_set)
-            finally:
-                self._problem = ""
+            embedder = _Guarded(self._meaning.embedder(), self._meaning)
+            return embed_pending(self._database, embedder, self._stop.is_set, progress)
 
     def fill_within(self, seconds: float) -> str:
         """Begin to embed what is missing, unless that goes on already, and wait a while for its end.
 
         Returns why vectors are missing, or nothing.
         """
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, name="lamella-vectors", daemon=True)
-            self._thread.start()
-        self._thread.join(seconds)
-        return "vectors are still being made" if self._thread.is_alive() else self._problem
+        if self._errand is None or self._errand.done:
+            self._errand = Errand(self.fill, "lamella-vectors")
+        try:
+            self._errand.result(seconds)
+        except StillRunning:
+            return "vectors are still being made"
+        except (LamellaError, OSError) as error:
+            log.warning("vectors are not up to date", exc_info=True)
+            return str(error)
+        return ""
 
     def close(self) -> None:
         """Stop after the group in work; wait a moment for that."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(2.0)
-
-    def _run(self) -> None:
-        try:
-            self.fill()
-        except Exception as error:  # nobody waits for this thread for certain, so it has to be told later
-            log.warning("vectors are not up to date", exc_info=True)
-            self._problem = str(error)
+        if self._errand is not None:
+            self._errand.wait(2.0)
 
 
 class _Guarded:

@@ -5,29 +5,19 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from attrs import frozen
 
 from lamella.memory.scan import FoundFile, Scan, scan_memory
-from lamella.types.memory import FileProblem, SyncReport
+from lamella.types.memory import FileProblem, ProgressListener, SyncReport
 from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.database import Database
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 
-
-@frozen(slots=True)
-class _Known:
-    """A file as the index has it."""
-
-    id: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-
-    def is_current(self, found: FoundFile) -> bool:
-        stat = found.stat
-        return (self.size, self.mtime_ns, self.ctime_ns) == (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+# Size in bytes, time of the last write and of the last change, in ns: what tells whether a file is the same.
+Stamp: TypeAlias = tuple[int, int, int]
 
 
 @frozen(slots=True)
@@ -40,12 +30,20 @@ class _Plan:
     failed: tuple[FileProblem, ...] = ()
 
 
-def sync_index(database: Database, workspace: Path, chunking: Chunking, *, force: bool = False) -> SyncReport:
+def sync_index(
+    database: Database,
+    workspace: Path,
+    chunking: Chunking,
+    *,
+    force: bool = False,
+    progress: ProgressListener = lambda _progress: None,
+) -> SyncReport:
     """Take in new and changed files, drop those that are gone; `force` makes the index anew.
 
     Each file is one transaction, so a crash leaves whole files. `force` is one transaction for all:
     until it is done, other processes find what was there before. Files that cannot be read keep what
-    is known of them and are reported. Raises `UsageError` for a missing workspace.
+    is known of them and are reported. `progress` is told before each changed file; what it raises ends
+    the sync there. Raises `UsageError` for a missing workspace.
     """
     scan = scan_memory(workspace)
     database.prepare()
@@ -62,10 +60,10 @@ def sync_index(database: Database, workspace: Path, chunking: Chunking, *, force
             if force:
                 with connection.begin():
                     database.recreate(connection)
-                    fresh = take_in_all(connection, plan.changed, chunking, failed, nested=True)
+                    fresh = take_in_all(connection, plan.changed, chunking, failed, nested=True, progress=progress)
                 outcomes += ["updated" if f.name in known and o == "added" else o for f, o in fresh]
             else:
-                outcomes += [o for _, o in take_in_all(connection, plan.changed, chunking, failed)]
+                outcomes += [o for _, o in take_in_all(connection, plan.changed, chunking, failed, progress=progress)]
                 removed = sum(remove(connection, name) for name in plan.removed)
         with database.read() as connection:
             total = _chunk_count(connection)
@@ -83,11 +81,11 @@ def sync_index(database: Database, workspace: Path, chunking: Chunking, *, force
     )
 
 
-def _plan(scan: Scan, known: Mapping[str, _Known], *, force: bool) -> _Plan:
+def _plan(scan: Scan, known: Mapping[str, Stamp], *, force: bool) -> _Plan:
     usable = [f for f in scan.files if f.stat.st_size <= MAX_FILE_BYTES]
     large = [f for f in scan.files if f.stat.st_size > MAX_FILE_BYTES]
     limit = f"is larger than {MAX_FILE_BYTES // 1024**2} MiB"
-    current = [] if force else [f for f in usable if f.name in known and known[f.name].is_current(f)]
+    current = [] if force else [f for f in usable if known.get(f.name) == _stamp(f)]
     names = {f.name for f in usable}
     settled = {f.name for f in current}
     return _Plan(
@@ -98,9 +96,14 @@ def _plan(scan: Scan, known: Mapping[str, _Known], *, force: bool) -> _Plan:
     )
 
 
-def _known_files(connection: sqlite3.Connection) -> dict[str, _Known]:
-    rows = connection.execute("SELECT path, id, size, mtime_ns, ctime_ns FROM files")
-    return {path: _Known(*rest) for path, *rest in rows}
+def _stamp(found: FoundFile) -> Stamp:
+    status = found.stat
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _known_files(connection: sqlite3.Connection) -> dict[str, Stamp]:
+    rows = connection.execute("SELECT path, size, mtime_ns, ctime_ns FROM files")
+    return {path: (size, modified, changed) for path, size, modified, changed in rows}
 
 
 def _chunk_count(connection: sqlite3.Connection) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from lamella.errors import LamellaError
-from lamella.types.memory import Embedder
+from lamella.types.memory import Embedder, ProgressListener, SyncProgress
 from lamella_memory_core.catalog import Catalog
 from lamella_memory_core.database import Database, mark_changed
 
@@ -53,12 +53,17 @@ def pending(connection: sqlite3.Connection, identity: str) -> list[tuple[str, st
     return list(connection.execute(_PENDING, (identity,)))
 
 
-def embed_pending(database: Database, embedder: Embedder, stopped: Callable[[], bool]) -> int:
+def embed_pending(
+    database: Database,
+    embedder: Embedder,
+    stopped: Callable[[], bool],
+    progress: ProgressListener = lambda _progress: None,
+) -> int:
     """Embed what is missing, in groups; each group is stored when it is done, so what was done is kept
     whatever happens then. Returns the number of texts.
 
     No transaction is open while the embedder works. Once `stopped` no further group is begun. Raises
-    what the embedder raises, and `BadVectors`.
+    what the embedder raises, and `BadVectors`. `progress` is told before each group.
     """
     with database.read() as connection:
         waiting = pending(connection, embedder.identity)
@@ -69,6 +74,7 @@ def embed_pending(database: Database, embedder: Embedder, stopped: Callable[[], 
     for group in _groups(waiting):
         if stopped():
             break
+        progress(SyncProgress("vectors", done, len(waiting)))
         blobs = _blobs(embedder, [text for _, text in group])
         _store(database, embedder.identity, [digest for digest, _ in group], blobs)
         done += len(group)
