@@ -6,6 +6,8 @@ their units are. What is shown as the score of a passage is another thing: see `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
 from lamella_memory_core.catalog import Catalog
@@ -95,6 +97,15 @@ def shown_scores(keywords: Keywords, meaning: Floats | None, named: Flags) -> Fl
         odds = odds + np.exp(np.minimum(meaning * np.sqrt(count / (count + _FEW)), 50.0) - _EVEN_Z)
     odds = odds + _DAY_ODDS * named
     return odds / (1.0 + odds)
+
+
+def age_factors(days: Sequence[date | None], today: date, half_life: int) -> Floats:
+    """What age leaves of files, each (F,): a half every `half_life` days, and all of an undated one."""
+    import numpy as np
+
+    ages = [max((today - day).days, 0) if day else 0 for day in days]
+    factors: Floats = 0.5 ** (np.array(ages, dtype=np.float64) / half_life)
+    return factors
 
 
 def best_positions(values: Floats, eligible: Flags, count: int) -> Numbers:

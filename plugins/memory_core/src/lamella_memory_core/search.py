@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -14,17 +15,19 @@ from lamella.text.segment import query_terms
 from lamella.types.memory import MemoryHit, SearchQuery
 from lamella_memory_core.catalog import Catalog
 from lamella_memory_core.dates import named_spans
+from lamella_memory_core.diversity import diversified
+from lamella_memory_core.evidence import (
+    STANDARDISED,
+    WEIGHTED,
+    Evidence,
+    Question,
+    faded,
+    standardised_evidence,
+    weighted_evidence,
+)
 from lamella_memory_core.keywords import Keywords, keyword_strengths
 from lamella_memory_core.passages import Passage, Piece, Sizes, joined
-from lamella_memory_core.ranking import (
-    best_positions,
-    file_fit,
-    fused,
-    order_values,
-    shown_scores,
-    standardised,
-    with_neighbours,
-)
+from lamella_memory_core.ranking import age_factors, best_positions
 from lamella_memory_core.snippet import make_snippet
 
 if TYPE_CHECKING:
@@ -40,38 +43,19 @@ _FILE_NAME = re.compile(r"(?:\./|\bmemory/)*([\w./-]*\w)\.md\b")
 
 @frozen(slots=True)
 class Style:
-    """How passages are chosen and shown. `dense_share`: the part of the order that meaning has."""
+    """How passages are chosen and shown.
+
+    `dense_share`: the part of the order that meaning has. `candidates`: with `weighted` fusion, how many
+    of each side are looked at for each result. `mmr_lambda`: 1 for no diversity, see `diversified`.
+    `half_life_days`: after so many a dated file counts half; 0: never.
+    """
 
     passage_chars: int = 1200
     dense_share: float = 0.5
-
-
-@frozen(slots=True, eq=False)
-class Evidence:
-    """What is known of all N passages: z-values of words and meaning (None: not compared), both mixed,
-    the same with a share of their neighbours, how well their files fit, whether their day is named, and
-    what they are ordered by. Each (N,)."""
-
-    words: Floats | None
-    meaning: Floats | None
-    mixed: Floats
-    around: Floats
-    file: Floats
-    named: Flags
-    order: Floats
-
-    def parts(self, position: int) -> dict[str, float | None]:
-        """The evidence for one passage, for people who want to know why."""
-        values = {
-            "words": self.words,
-            "meaning": self.meaning,
-            "mixed": self.mixed,
-            "withNeighbours": self.around,
-            "file": self.file,
-            "day": self.named,
-            "order": self.order,
-        }
-        return {name: None if value is None else round(float(value[position]), 4) for name, value in values.items()}
+    fusion: str = STANDARDISED
+    candidates: int = 4
+    mmr_lambda: float = 1.0
+    half_life_days: int = 0
 
 
 def search_index(
@@ -87,63 +71,75 @@ def search_index(
     terms = query_terms(_FILE_NAME.sub(r"\1", query.text))
     keywords = keyword_strengths(connection, terms, catalog)
     evidence = _evidence(catalog, query, style, keywords, likeness)
-    shown = shown_scores(keywords, evidence.meaning, evidence.named)
-    hits = _best(catalog, query, keywords, evidence, shown)
+    hits = best_positions(evidence.order, evidence.found, max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results))
+    pieces = _pieces(connection, catalog, hits, evidence.order)
+    alike = _apart(hits.tolist(), pieces, style) if style.mmr_lambda < 1 else {}
     sizes = Sizes(style.passage_chars, min(style.passage_chars, LEAST_CHARS))
-    passages = joined(hits.tolist(), _pieces(connection, catalog, hits, evidence.order), sizes, query.max_results)
-    scores = _scores(passages, shown)
+    passages = joined(list(alike) or hits.tolist(), pieces, sizes, query.max_results)
+    scores = [float(evidence.shown[list(passage.positions)].max()) for passage in passages]
+    if style.mmr_lambda == 1:
+        scores = _falling(scores)
     words = [term.text for term in terms if term.kind != "phrase"]
     found = [
         _hit(catalog, passage, score, words, style.passage_chars)
         for passage, score in zip(passages, scores, strict=True)
     ]
     if query.explain:
-        found = [evolve(hit, parts=evidence.parts(p.positions[0])) for hit, p in zip(found, passages, strict=True)]
+        found = [
+            evolve(hit, parts=_parts(evidence, alike, p.positions[0])) for hit, p in zip(found, passages, strict=True)
+        ]
     return tuple(found)
 
 
 def _evidence(
     catalog: Catalog, query: SearchQuery, style: Style, keywords: Keywords, likeness: Floats | None
 ) -> Evidence:
-    import numpy as np
-
-    words = standardised(keywords.passages) if keywords.found else None
-    meaning = None if likeness is None else standardised(likeness)
-    mixed = fused(words, meaning, style.dense_share)
-    if mixed is None:
-        mixed = np.zeros(len(catalog))
-    around = with_neighbours(mixed, catalog)
-    fit = file_fit(keywords, meaning, catalog)
-    named = _named(catalog, query)
-    return Evidence(words, meaning, mixed, around, fit[catalog.file], named, order_values(around, catalog, fit, named))
-
-
-def _best(catalog: Catalog, query: SearchQuery, keywords: Keywords, evidence: Evidence, shown: Floats) -> Numbers:
-    """Positions of the best hits, some more than are wanted. The floor is for hits, so that nothing below
-    it is joined to a passage either."""
-    import numpy as np
-
-    if evidence.meaning is None:
-        eligible = (keywords.passages > 0) | evidence.named
+    today = date.fromisoformat(query.today) if query.today else date.today()
+    named = _named(catalog, query.text, today)
+    question = Question(
+        keywords, likeness, named, _allowed(catalog, query), share=style.dense_share, floor=query.min_score
+    )
+    if style.fusion == WEIGHTED:
+        evidence = weighted_evidence(question, style.candidates * query.max_results)
     else:
-        eligible = np.ones(len(catalog), dtype=np.bool_)
-    eligible &= shown >= query.min_score
-    if query.sources:
-        wanted = np.array([source in query.sources for source in catalog.sources])
-        eligible &= wanted[catalog.file]
-    if query.exclude:
-        allowed = np.array([path not in query.exclude for path in catalog.paths])
-        eligible &= allowed[catalog.file]
-    return best_positions(evidence.order, eligible, max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results))
+        evidence = standardised_evidence(question, catalog)
+    if style.half_life_days:
+        factors = age_factors(catalog.days, today, style.half_life_days)
+        evidence = faded(evidence, factors[catalog.file])
+    return evidence
 
 
-def _named(catalog: Catalog, query: SearchQuery) -> Flags:
+def _allowed(catalog: Catalog, query: SearchQuery) -> Flags:
+    """Which passages may be found by this query."""
+    import numpy as np
+
+    files = np.array(
+        [
+            path not in query.exclude and (not query.sources or source in query.sources)
+            for path, source in zip(catalog.paths, catalog.sources, strict=True)
+        ],
+        dtype=np.bool_,
+    )
+    return files[catalog.file]
+
+
+def _apart(hits: Sequence[int], pieces: Mapping[int, Piece], style: Style) -> dict[int, float]:
+    """Hits in an order that puts unlike ones first, each with its likeness to those before it."""
+    texts, values = [pieces[hit].text for hit in hits], [pieces[hit].worth for hit in hits]
+    return {hits[i]: alike for i, alike in diversified(texts, values, style.mmr_lambda).items()}
+
+
+def _parts(evidence: Evidence, alike: Mapping[int, float], position: int) -> dict[str, float | None]:
+    parts = evidence.explain(position)
+    return {**parts, "alike": round(alike[position], 4)} if alike else parts
+
+
+def _named(catalog: Catalog, question: str, today: date) -> Flags:
     """Which passages are of a day that the question names."""
     import numpy as np
 
     years = {day.year for day in catalog.days if day}
-    today = date.fromisoformat(query.today) if query.today else date.today()
-    spans = named_spans(query.text, today, years)
+    spans = named_spans(question, today, years)
     of_day = [day is not None and any(day in span for span in spans) for day in catalog.days]
     return np.array(of_day, dtype=np.bool_)[catalog.file]
 
@@ -166,14 +162,10 @@ def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers, wor
     }
 
 
-def _scores(passages: Sequence[Passage], shown: Floats) -> list[float]:
-    """A passage has the score of its best piece, and never less than the passages after it: what puts
-    it before them, such as its file, is a reason to trust it too."""
-    scores: list[float] = []
-    for passage in reversed(passages):
-        own = float(shown[list(passage.positions)].max())
-        scores.append(max(own, scores[-1]) if scores else own)
-    return scores[::-1]
+def _falling(scores: Sequence[float]) -> list[float]:
+    """Each score, and never less than those after it: what puts a passage before them, such as its file,
+    is a reason to trust it too."""
+    return list(accumulate(reversed(scores), max))[::-1]
 
 
 def _hit(catalog: Catalog, passage: Passage, score: float, words: list[str], limit: int) -> MemoryHit:
