@@ -3,6 +3,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -272,6 +273,18 @@ def test_a_file_that_is_no_index_is_moved_aside_and_made_anew(tmp_path: Path, da
     assert aside.read_bytes() == damaged
     assert len(backend.search(SearchQuery("okapi")).hits) == 6
     assert backend.sync().rebuilt == ""
+
+
+def test_the_last_three_broken_databases_are_kept(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, {"memory/a.md": "okapi"})
+    database = tmp_path / "state" / "memory.sqlite"
+    database.parent.mkdir()
+    for number in range(5):
+        database.write_bytes(f"broken {number} ".encode() * 99)
+        assert len(open_backend(workspace).search(SearchQuery("okapi")).hits) == 1
+        time.sleep(0.002)  # names have milliseconds
+    kept = sorted(p for p in database.parent.glob("memory.sqlite.broken-*") if p.name.endswith("Z"))
+    assert [p.read_bytes()[:8] for p in kept] == [b"broken 2", b"broken 3", b"broken 4"]
 
 
 def test_an_index_that_vanishes_is_made_anew(tmp_path: Path) -> None:

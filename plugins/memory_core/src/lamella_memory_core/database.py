@@ -31,6 +31,7 @@ SCHEMA_VERSION = 2
 
 NAME = "memory.sqlite"
 _BUSY_SECONDS = 10.0
+_KEPT_ASIDE = 3  # databases that were moved aside
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
@@ -167,6 +168,16 @@ class Database:
             if source.exists():
                 os.replace(source, f"{aside}{suffix}")  # noqa: PTH105
         self.rebuilt = f"{reason}; it was moved to {aside.name}"
+        self._prune_aside()
+
+    def _prune_aside(self) -> None:
+        """Keep the newest of the databases that were moved aside, each with its side files."""
+        moved: dict[str, list[Path]] = {}
+        for path in self.path.parent.glob(f"{NAME}.broken-*"):
+            moved.setdefault(path.name.partition("Z")[0], []).append(path)
+        for moment in sorted(moved)[:-_KEPT_ASIDE]:
+            for path in moved[moment]:
+                path.unlink(missing_ok=True)
 
 
 def is_broken(error: sqlite3.DatabaseError) -> bool:
