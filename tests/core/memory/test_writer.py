@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamella.errors import LamellaError, MemoryConflict, UsageError
@@ -107,6 +107,7 @@ def test_a_missing_workspace_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(st.characters(codec=None, exclude_categories=())), min_size=1, max_size=5))
 def test_appends_only_add(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     writer = writer_in(tmp_path_factory.mktemp("w"))

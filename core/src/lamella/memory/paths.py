@@ -1,4 +1,6 @@
-"""Which files are memory: `MEMORY.md` and `memory/**/*.md` of a workspace, and nothing else.
+"""Which files are memory: `MEMORY.md` and `memory/**/*.md` of a workspace.
+
+What is configured beside them can be read, but not written: see `lamella.memory.roots`.
 
 Names from outside (a model, a command line, a search result) become paths only here. Links are
 never followed below the workspace, so that neither a `..` nor a link leads out of it. One message
@@ -10,7 +12,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path
 
 from attrs import frozen
 
@@ -55,7 +58,7 @@ def memory_file(workspace: Path, name: str) -> MemoryFile:
     if len(parts) == 1:
         parts = (_curated(root, parts[0]),)
     try:
-        contained = _free_of_links(root, parts)
+        contained = free_of_links(root, parts)
     except OSError as error:
         raise LamellaError(f"cannot look at {'/'.join(parts)}: {error.strerror}") from error
     if not contained:
@@ -63,13 +66,26 @@ def memory_file(workspace: Path, name: str) -> MemoryFile:
     return MemoryFile("/".join(parts), root.joinpath(*parts))
 
 
-def is_memory_name(name: str) -> bool:
-    """Whether a name is one that a memory file may have, by its letters alone."""
-    try:
-        _parts(name)
-    except MemoryPathError:
+def is_usable(text: str) -> bool:
+    """Whether a name, or a part of one, has only letters that the name of a memory file may have."""
+    if text.isascii() and text.isprintable() and "%" not in text and "\\" not in text:
+        return len(text) <= _MAX_PATH_BYTES  # the usual name, of which a scan meets thousands
+    if _FORBIDDEN.search(text):
         return False
-    return True
+    try:
+        return len(text.encode("utf-8")) <= _MAX_PATH_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def is_note(name: str) -> bool:
+    """Whether a name, alone or with its folders, is that of a Markdown file."""
+    return name.endswith(_SUFFIX) and name != _SUFFIX and not name.endswith("/" + _SUFFIX)
+
+
+def is_plain(status: os.stat_result) -> bool:
+    """A regular file with one name. With a second one it may well be a file from elsewhere."""
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def names_in(root: Path) -> set[str]:
@@ -103,6 +119,23 @@ def is_memory_path(workspace: Path, path: str | Path) -> bool:
     return memory_name(workspace, path) is not None
 
 
+def free_of_links(root: Path, parts: Sequence[str]) -> bool:
+    """Whether every existing part below a folder is a real folder, and the last, if it exists, a plain file.
+
+    Raises `OSError` when the system does not let us look.
+    """
+    current = root
+    for part in parts[:-1]:
+        current = current / part
+        kind = _lstat(current)
+        if kind is None:
+            return True
+        if not stat.S_ISDIR(kind.st_mode):
+            return False
+    last = _lstat(current / parts[-1])
+    return last is None or is_plain(last)
+
+
 def refusal(name: object) -> MemoryPathError:
     """The error for a name that is no memory file."""
     shown = str(name)
@@ -115,21 +148,16 @@ def refusal(name: object) -> MemoryPathError:
 def _parts(name: str) -> tuple[str, ...]:
     """A name taken apart and checked by its letters alone."""
     text = name.strip()
-    if not text or _FORBIDDEN.search(text) or text.startswith(("/", "~")):
+    if not text or not is_usable(text) or text.startswith(("/", "~")):
         raise refusal(name)
     parts = tuple(p for p in text.split("/") if p not in ("", "."))
-    try:
-        sizes = [len(p.encode("utf-8")) for p in parts]
-    except UnicodeEncodeError:
-        raise refusal(name) from None
     in_folder = len(parts) > 1 and parts[0] == FOLDER
     if (
         not (in_folder or parts in ((CURATED,), (CURATED_LOWER,)))
         or ".." in parts
-        or PurePosixPath(parts[-1]).suffix != _SUFFIX
+        or not is_note(parts[-1])
         or (os.name == "nt" and ":" in text)
-        or max(sizes) > _MAX_NAME_BYTES
-        or sum(sizes) + len(sizes) > _MAX_PATH_BYTES
+        or max(len(p.encode()) for p in parts) > _MAX_NAME_BYTES
     ):
         raise refusal(name)
     return parts
@@ -141,20 +169,6 @@ def _curated(root: Path, wanted: str) -> str:
     if wanted in present:
         return wanted
     return present.pop() if present else CURATED
-
-
-def _free_of_links(root: Path, parts: tuple[str, ...]) -> bool:
-    """Whether every existing part is a real folder, and the last, if it exists, a file with one name."""
-    current = root
-    for part in parts[:-1]:
-        current = current / part
-        kind = _lstat(current)
-        if kind is None:
-            return True
-        if not stat.S_ISDIR(kind.st_mode):
-            return False
-    last = _lstat(current / parts[-1])
-    return last is None or (stat.S_ISREG(last.st_mode) and last.st_nlink == 1)
 
 
 def _lstat(path: Path) -> os.stat_result | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from attrs import frozen
 
 from lamella.errors import LamellaError
-from lamella.memory.paths import MemoryFile, memory_file, refusal
+from lamella.memory.paths import CURATED, CURATED_LOWER, MemoryFile, is_plain, names_in, refusal
+from lamella.memory.roots import readable_file
 from lamella.text.files import decode_text, split_lines
 from lamella.types.memory import MemoryText
 
@@ -31,25 +32,30 @@ def load(file: MemoryFile) -> Content | None:
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         seen = file.path.lstat()
-        if not _plain(seen):
+        if not is_plain(seen):
             raise refusal(file.name)
         fd = os.open(file.path, flags)
     except FileNotFoundError:
         return None
     with os.fdopen(fd, "rb") as opened:
         status = os.fstat(fd)
-        if not _plain(status) or (status.st_dev, status.st_ino) != (seen.st_dev, seen.st_ino):
+        if not is_plain(status) or (status.st_dev, status.st_ino) != (seen.st_dev, seen.st_ino):
             raise refusal(file.name)
         return Content(opened.read(), status)
 
 
-def read_memory(workspace: Path, name: str, *, start_line: int = 1, lines: int | None = None) -> MemoryText:
+def read_memory(
+    workspace: Path, name: str, *, start_line: int = 1, lines: int | None = None, extra_paths: Sequence[str] = ()
+) -> MemoryText:
     """Lines of a memory file, joined by `\\n`, without byte-order mark.
 
     `start_line` below 1 means 1; `lines` None means all. Raises `MemoryPathError` for a name that is
-    no memory file, `LamellaError` when the system refuses to read it.
+    no memory file (or `memory.md` where `MEMORY.md` stands for it), `LamellaError` when the system
+    refuses to read it.
     """
-    file = memory_file(workspace, name)
+    file = readable_file(workspace, name, extra_paths)
+    if file.name == CURATED_LOWER and CURATED in names_in(file.path.parent):
+        raise refusal(name)
     try:
         content = load(file)
     except OSError as error:
@@ -68,7 +74,3 @@ def slice_lines(name: str, text: str, start_line: int, lines: int | None) -> Mem
         return MemoryText("empty", name, total_lines=len(every))
     last = first + len(wanted) - 1
     return MemoryText("ok", name, "\n".join(wanted), first, last, len(every), truncated=last < len(every))
-
-
-def _plain(status: os.stat_result) -> bool:
-    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1

@@ -1,28 +1,46 @@
-"""Finding a workspace's memory files."""
+"""Finding a workspace's memory files.
+
+Every search begins with this, so it is close to bare `os.scandir`: one look at each file, names and
+places as strings.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
-from lamella.memory.paths import CURATED, CURATED_LOWER, FOLDER, MemoryFile, is_memory_name, names_in, real_workspace
+from lamella.memory.paths import (
+    CURATED,
+    CURATED_LOWER,
+    FOLDER,
+    MemoryFile,
+    is_note,
+    is_usable,
+    names_in,
+    real_workspace,
+)
+from lamella.memory.roots import ExtraRoot, extra_roots
 from lamella.types.memory import FileProblem
+
+# Folders of tools: below an extra path they are no notes, however many Markdown files they hold.
+IGNORED_FOLDERS = frozenset({".git", "node_modules", ".pnpm-store", ".venv", "venv", ".tox", "__pycache__"})
 
 
 @frozen(slots=True)
 class FoundFile:
-    """A memory file with the stat that tells whether it has changed since it was last read."""
+    """A memory file: its name, its absolute path, and the stat that tells whether it has changed."""
 
-    file: MemoryFile
+    name: str
+    path: str = field(repr=False)
     stat: os.stat_result = field(repr=False)
 
     @property
-    def name(self) -> str:
-        return self.file.name
+    def file(self) -> MemoryFile:
+        return MemoryFile(self.name, Path(self.path))
 
 
 @frozen(slots=True)
@@ -44,92 +62,145 @@ class Scan:
         return any(name == u or name.startswith(f"{u}/") for u in self.unseen)
 
 
-def scan_memory(workspace: Path) -> Scan:
-    """All memory files: the curated one (`memory.md` only where there is no `MEMORY.md`), and notes.
+def scan_memory(workspace: Path, extra_paths: Sequence[str] = ()) -> Scan:
+    """All memory files: the curated one (`memory.md` only where there is no `MEMORY.md`), notes, and
+    Markdown in the extra paths, each file once.
 
     Raises `UsageError` when the workspace is missing.
     """
     root = real_workspace(workspace)
-    findings = list(_curated(root)) + list(_walk(root))
+    found = _Findings()
+    _take_curated(root, found)
+    if (root / FOLDER).is_symlink():
+        found.skip(FOLDER, "a symbolic link")
+    else:
+        _walk(str(root / FOLDER), FOLDER, found)
+    for extra in extra_roots(root, extra_paths):
+        _take_extra(extra, found)
     return Scan(
         root,
-        tuple(sorted((f for f in findings if isinstance(f, FoundFile)), key=lambda f: f.name)),
-        _problems(findings, _Failed),
-        _problems(findings, _Skipped),
-        tuple(f.problem.path for f in findings if isinstance(f, _Failed) and f.unseen),
+        tuple(found.files[name] for name in sorted(found.files)),
+        _problems(found.failed),
+        _problems(found.skipped),
+        tuple(found.unseen),
     )
 
 
-@frozen(slots=True)
-class _Failed:
-    problem: FileProblem
-    unseen: bool = False
+@define(slots=True)
+class _Findings:
+    """What a scan has come upon so far, by name."""
+
+    files: dict[str, FoundFile] = field(factory=dict)
+    failed: dict[str, str] = field(factory=dict)
+    skipped: dict[str, str] = field(factory=dict)
+    unseen: list[str] = field(factory=list)
+    folders: set[str] = field(factory=set)
+    _seen: set[tuple[int, int]] = field(factory=set)
+
+    def add(self, name: str, path: str, status: os.stat_result) -> None:
+        """A memory file, unless it is there already, or `MEMORY.md` stands for it."""
+        inode = (status.st_dev, status.st_ino)
+        shadowed = name == CURATED_LOWER and CURATED in self.files
+        if inode not in self._seen and not shadowed:
+            self._seen.add(inode)
+            self.files[name] = FoundFile(name, path, status)
+
+    def skip(self, name: str, reason: str) -> None:
+        self.skipped[_shown(name)] = reason
+
+    def fail(self, name: str, reason: str) -> None:
+        self.failed[_shown(name)] = reason
+
+    def lose(self, name: str, reason: str) -> None:
+        """A place that could not be looked at."""
+        self.fail(name, reason)
+        self.unseen.append(name)
 
 
-@frozen(slots=True)
-class _Skipped:
-    problem: FileProblem
+def _problems(found: dict[str, str]) -> tuple[FileProblem, ...]:
+    return tuple(FileProblem(name, reason) for name, reason in sorted(found.items()))
 
 
-_Finding = FoundFile | _Failed | _Skipped
-
-
-def _problems(findings: Sequence[_Finding], kind: type[_Failed | _Skipped]) -> tuple[FileProblem, ...]:
-    return tuple(sorted((f.problem for f in findings if isinstance(f, kind)), key=lambda p: p.path))
-
-
-def _curated(root: Path) -> Iterator[_Finding]:
+def _take_curated(root: Path, found: _Findings) -> None:
     names = names_in(root)
     for name in (CURATED, CURATED_LOWER):
         if name in names:
-            yield from _look(root, name)
+            _look(str(root / name), name, found)
             return
 
 
-def _walk(root: Path) -> Iterator[_Finding]:
-    if (root / FOLDER).is_symlink():
-        yield _Skipped(FileProblem(FOLDER, "a symbolic link"))
+def _take_extra(extra: ExtraRoot, found: _Findings) -> None:
+    try:
+        status = os.lstat(extra.path)
+    except (FileNotFoundError, NotADirectoryError):
+        found.skip(extra.name, "does not exist")
         return
-    folders = [FOLDER]
+    except OSError as error:
+        found.lose(extra.name, f"cannot be looked at: {error.strerror}")
+        return
+    if stat.S_ISLNK(status.st_mode):
+        found.skip(extra.name, "a symbolic link")
+    elif stat.S_ISDIR(status.st_mode):
+        _walk(extra.path, "" if extra.name == "." else extra.name, found, ignored=IGNORED_FOLDERS)
+    elif is_note(extra.name):
+        _take(extra.path, extra.name, status, found)
+    else:
+        found.skip(extra.name, "neither a folder nor a Markdown file (.md)")
+
+
+def _walk(path: str, name: str, found: _Findings, *, ignored: Container[str] = ()) -> None:
+    """Take in the Markdown files of a folder and of all below it. `name` is what results call it."""
+    folders = [(path, name)]
     while folders:
-        name = folders.pop()
+        path, name = folders.pop()
+        if name in found.folders:
+            continue
+        found.folders.add(name)
         try:
-            with os.scandir(root / name) as entries:
-                found = list(entries)
+            with os.scandir(path) as scanned:
+                entries = list(scanned)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            yield _Failed(FileProblem(name, f"cannot be listed: {error.strerror}"), unseen=True)
+            found.lose(name or ".", f"cannot be listed: {error.strerror}")
             continue
-        for entry in found:
-            below = f"{name}/{entry.name}"
+        start = f"{name}/" if name else ""
+        for entry in entries:
+            below = start + entry.name
             if entry.is_dir(follow_symlinks=False):
-                folders.append(below)
+                if entry.name.lower() in ignored:
+                    continue
+                folders.append((entry.path, below))
                 if entry.name.endswith(".md"):
-                    yield _Failed(FileProblem(below, "is a folder, expected a file"))
-            elif entry.is_symlink() or entry.name.endswith(".md"):
-                yield from _look(root, below)
+                    found.fail(below, "is a folder, expected a file")
+            elif entry.name.endswith(".md") or entry.is_symlink():
+                _look(entry.path, below, found, entry)
 
 
-def _look(root: Path, name: str) -> Iterator[_Finding]:
-    path = root / name
+def _look(path: str, name: str, found: _Findings, entry: os.DirEntry[str] | None = None) -> None:
+    """Take in one file, or say why not."""
     try:
-        status = path.lstat()
+        # What Windows tells of an entry does not say how many names it has.
+        status = os.lstat(path) if entry is None or os.name == "nt" else entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return
     except OSError as error:
-        yield _Failed(FileProblem(_shown(name), f"cannot be read: {error.strerror}"), unseen=True)
+        found.lose(name, f"cannot be read: {error.strerror}")
         return
+    _take(path, name, status, found)
+
+
+def _take(path: str, name: str, status: os.stat_result, found: _Findings) -> None:
     if stat.S_ISLNK(status.st_mode):
-        yield _Skipped(FileProblem(_shown(name), "a symbolic link"))
-    elif not is_memory_name(name):
-        yield _Skipped(FileProblem(_shown(name), "a name that no memory file may have"))
+        found.skip(name, "a symbolic link")
+    elif not (is_note(name) and is_usable(name)):
+        found.skip(name, "a name that no memory file may have")
     elif not stat.S_ISREG(status.st_mode):
-        yield _Failed(FileProblem(name, "is not a regular file"))
+        found.fail(name, "is not a regular file")
     elif status.st_nlink > 1:
-        yield _Skipped(FileProblem(name, f"a file with {status.st_nlink} names (hard links)"))
+        found.skip(name, f"a file with {status.st_nlink} names (hard links)")
     else:
-        yield FoundFile(MemoryFile(name, path), status)
+        found.add(name, path, status)
 
 
 def _shown(name: str) -> str:
