@@ -64,9 +64,9 @@ class Turn:
 
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
-        self._entries_before = bench.file.appended
+        self._entries_counted = bench.file.appended
         self._causes: list[str] = []  # of the compactions so far
-        self._events_taken = 0  # queued lines that are part of this turn, until they are stored
+        self._events_taken: tuple[str, ...] = ()  # queued texts that are part of this turn, until they are stored
 
     async def run(self, text: str, images: Sequence[ImageBlock]) -> TurnResult:
         started = time.monotonic()
@@ -102,12 +102,28 @@ class Turn:
         )
         try:
             self._save(turn.messages, turn.error)
-        except SessionError as failure:  # the reply is in the transcript; it is not withheld for its counters
-            self.bench.tell(e.Notice("counters_not_saved", f"the session's counters were not saved: {failure}"))
+        except SessionError as failure:
+            self._tell_not_saved(failure)
         why = str(turn.error) if turn.error else ""
         ended = h.AgentEnded(turn.messages, turn.error is None, why, (time.monotonic() - started) * 1000)
         await hooks.agent_end(ended, host)
+        self._count_late_entries()
         return turn
+
+    def _count_late_entries(self) -> None:
+        """Count what plugins stored after the counters were saved."""
+        late = self.bench.file.appended - self._entries_counted
+        if not late:
+            return
+        try:
+            fields = {"transcriptBytes": self.bench.transcript_bytes()}
+            self.bench.record.finish(fields, Usage(), compactions=0, entries=late)
+        except SessionError as failure:
+            self._tell_not_saved(failure)
+
+    def _tell_not_saved(self, failure: SessionError) -> None:
+        """The reply is in the transcript; it is not withheld for its counters."""
+        self.bench.tell(e.Notice("counters_not_saved", f"the session's counters were not saved: {failure}"))
 
     async def _unless_aborted(self, work: Awaitable[T]) -> T:
         """The result of hooks; an abort does not wait for them. Raises `ModelAborted`."""
@@ -223,11 +239,10 @@ class Turn:
 
     async def _free_room(self, error: ContextOverflow, attempt: int, host: SessionHost) -> bool:
         """Compact after an overflow, else let plugins free something. False when nothing helped."""
-        if not self.bench.environment.settings.compaction.enabled:
-            return False
-        outcome = await self._compact("overflow", host, attempt=attempt, will_retry=True)
-        if outcome.freed > 0:
-            return True
+        if self.bench.environment.settings.compaction.enabled:
+            outcome = await self._compact("overflow", host, attempt=attempt, will_retry=True)
+            if outcome.freed > 0:
+                return True
         event = h.Overflow(
             self.bench.file.branch_entries(), self.bench.tokens(), self.bench.budget().window, str(error)
         )
@@ -269,10 +284,10 @@ class Turn:
     def _queued_events(self) -> tuple[Message, ...]:
         """Lines that plugins queued for this prompt, as one message."""
         entry = self.bench.record.read()
-        lines = [str(line) for line in entry.get("pendingEvents") or ()]
+        lines = tuple(str(line) for line in entry.get("pendingEvents") or ())
         if not lines:
             return ()
-        self._events_taken = len(lines)
+        self._events_taken = lines
         return (CustomMessage(EVENT_TYPE, "\n".join(lines), display=False, timestamp=unix_ms()),)
 
     def _compaction_count(self) -> int:
@@ -296,12 +311,11 @@ class Turn:
         }
         if self._causes:
             fields["lastCompactionCause"] = self._causes[-1]
+        appended = self.bench.file.appended
         self.bench.record.finish(
-            fields,
-            total_usage(messages),
-            compactions=len(self._causes),
-            entries=self.bench.file.appended - self._entries_before,
+            fields, total_usage(messages), compactions=len(self._causes), entries=appended - self._entries_counted
         )
+        self._entries_counted = appended
 
     def _emit(self, event: e.AgentEvent) -> None:
         """Store what a `message_end` completes, then tell."""
@@ -310,7 +324,7 @@ class Turn:
             if self._events_taken and isinstance(event.message, UserMessage):
                 # The file appears with the user's message; only now are they sure to be stored.
                 self.bench.record.dequeue(self._events_taken)
-                self._events_taken = 0
+                self._events_taken = ()
         self.bench.tell(event)
 
 

@@ -176,7 +176,7 @@ class _NoRecord:
     def enqueue(self, text: str) -> None:
         raise UsageError("nothing can be stored while a request is only shown")
 
-    def dequeue(self, count: int) -> None:
+    def dequeue(self, texts: Any) -> None:
         raise UsageError("nothing can be stored while a request is only shown")
 
     def finish(self, fields: Any, usage: Any, *, compactions: int, entries: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from lamella.sessions.transcript import SessionFile
 from lamella.text.days import unix_ms
 from lamella.text.files import count_lines
 from lamella.types.messages import JsonObject, Usage
+
+# More texts for the next prompt than these are not kept; the newest count.
+MAX_PENDING_EVENTS = 20
 
 
 @frozen(slots=True)
@@ -135,22 +138,27 @@ class StoredRecord:
         self.index.patch(self.key, fields, touch=False)
 
     def enqueue(self, text: str) -> None:
-        """Queue a line for the next prompt."""
+        """Queue a text for the next prompt.
 
-        def add(entry: dict[str, Any] | None) -> dict[str, Any]:
-            entry = dict(entry or {})
-            entry["pendingEvents"] = [*(entry.get("pendingEvents") or ()), text]
-            return entry
+        Blank ones and those that wait already are passed over. Of more than `MAX_PENDING_EVENTS` the
+        oldest go.
+        """
+
+        def add(entry: dict[str, Any] | None) -> dict[str, Any] | None:
+            waiting = list((entry or {}).get("pendingEvents") or ())
+            if not text.strip() or text in waiting:
+                return entry
+            return {**(entry or {}), "pendingEvents": [*waiting, text][-MAX_PENDING_EVENTS:]}
 
         self.index.update(self.key, add)
 
-    def dequeue(self, count: int) -> None:
-        """Take the first `count` lines out of the queue."""
+    def dequeue(self, texts: Collection[str]) -> None:
+        """Take these texts out of the queue."""
 
         def cut(entry: dict[str, Any] | None) -> dict[str, Any] | None:
             if entry is None:
                 return None
-            left = list(entry.get("pendingEvents") or ())[count:]
+            left = [text for text in entry.get("pendingEvents") or () if str(text) not in texts]
             kept = {k: v for k, v in entry.items() if k != "pendingEvents"}
             return {**kept, "pendingEvents": left} if left else kept
 
