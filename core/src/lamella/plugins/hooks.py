@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import operator
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import attrs
 import pluggy
@@ -31,6 +32,7 @@ from lamella.types.model import ModelProvider
 from lamella.types.tools import Tool
 
 T = TypeVar("T")
+ContextWatcher: TypeAlias = Callable[[str, Sequence[Message], h.ContextEdit], None]
 
 DEFAULT_TIMEOUT = 15.0
 TIMEOUTS: Mapping[str, float] = {
@@ -140,7 +142,8 @@ class Hooks:
         if result is None or expected is None:
             return None
         if not isinstance(result, expected):
-            wanted = getattr(expected, "__name__", str(expected))
+            kinds = expected if isinstance(expected, tuple) else (expected,)
+            wanted = " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
             self._fault(implementation, hook, f"returned {type(result).__name__}, expected {wanted}")
             return None
         for part in attrs.fields(type(result)) if attrs.has(type(result)) else ():
@@ -205,17 +208,22 @@ class Hooks:
             [r async for r in self._results("before_agent_start", h.PromptAddition, event=event, host=host)]
         )
 
-    async def context(self, event: h.BeforeModelCall, host: Host) -> tuple[Message, ...]:
-        """The messages of one model call after all plugins."""
+    async def context(
+        self, event: h.BeforeModelCall, host: Host, *, watch: ContextWatcher = lambda _plugin, _given, _edit: None
+    ) -> tuple[Message, ...]:
+        """The messages of one model call after all plugins. `watch` hears of every plugin's edit:
+        its name, the messages that it was given, and what it answered."""
         for implementation in self._implementations["context"]:
-            result = await self._call("context", implementation, Iterable, event=event, host=host)
+            result = await self._call("context", implementation, (h.ContextEdit, Iterable), event=event, host=host)
             if result is None:
                 continue
-            messages = tuple(result)
-            if all(isinstance(m, MESSAGE_TYPES) for m in messages):
-                event = attrs.evolve(event, messages=messages)
-            else:
+            edit = _as_edit(result, event.messages)
+            if edit is None:
                 self._fault(implementation, "context", "returned something that is not a message")
+                continue
+            watch(implementation.plugin, event.messages, edit)
+            if edit.messages is not None:
+                event = attrs.evolve(event, messages=edit.messages)
         return event.messages
 
     async def before_tool_call(self, event: h.BeforeToolCall, host: Host) -> h.ToolCallVerdict:
@@ -273,23 +281,28 @@ class Hooks:
         collected: list[tuple[str, T]] = []
         for implementation in self._implementations[hook]:
             result = self._start_up(hook, implementation, context)
-            if result is not None and not isinstance(result, Iterable):
-                text = f"returned {type(result).__name__}, expected a list of {expected.__name__}"
-                self._fault(implementation, hook, text)
-                continue
-            for item in result or ():
+            for item in self._listed(hook, implementation, result, expected) or ():
                 if isinstance(item, expected):
                     collected.append((implementation.plugin, item))
                 else:
                     self._fault(implementation, hook, f"returned {type(item).__name__}, expected {expected.__name__}")
         return collected
 
+    def _listed(self, hook: str, implementation: _Implementation, result: Any, expected: type[Any]) -> list[Any] | None:
+        """A result of `_start_up` that is a list; anything else but None is reported."""
+        if result is None or isinstance(result, list):
+            return result
+        self._fault(implementation, hook, f"returned {type(result).__name__}, expected a list of {expected.__name__}")
+        return None
+
     def _start_up(self, hook: str, implementation: _Implementation, context: Any) -> Any:
+        """The result of one implementation, made a list where it is any kind of one."""
         given = {"context": context} if "context" in implementation.parameters else {}
 
         def call() -> Any:
             result = implementation.function(**given)
-            return list(result) if isinstance(result, Iterable) else result
+            many = isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping)
+            return list(result) if many else result
 
         with self._contained(hook, implementation, given) as answer:
             answer.value = run_with_limit(call, self._limit(hook))
@@ -313,7 +326,21 @@ class Hooks:
     def register_commands(self, context: h.RegistrationContext) -> list[tuple[str, h.Command]]:
         return self._collect("register_commands", h.Command, context)
 
-    def prompt_sections(self, context: h.RegistrationContext) -> list[tuple[str, h.PromptSection]]:
+    # --- the system prompt -----------------------------------------------------------------------------
+
+    def prompt_files(self, context: h.PromptContext) -> tuple[h.PromptFile, ...]:
+        """The files after all plugins; what is no file is left out, what is no list changes nothing."""
+        for implementation in self._implementations["prompt_files"]:
+            result = self._start_up("prompt_files", implementation, context)
+            items = self._listed("prompt_files", implementation, result, h.PromptFile)
+            if items is None:
+                continue
+            for objection in filter(None, map(_no_file, items)):
+                self._fault(implementation, "prompt_files", objection)
+            context = attrs.evolve(context, files=tuple(i for i in items if not _no_file(i)))
+        return context.files
+
+    def prompt_sections(self, context: h.PromptContext) -> list[tuple[str, h.PromptSection]]:
         return self._collect("prompt_sections", h.PromptSection, context)
 
     def open_memory(self, context: h.MemoryContext) -> MemoryService | None:
@@ -331,6 +358,33 @@ class Hooks:
 
 
 MESSAGE_TYPES: tuple[type, ...] = get_args(Message)
+
+
+def _as_edit(result: h.ContextEdit | Iterable[Message], given: Sequence[Message]) -> h.ContextEdit | None:
+    """The answer of a `context` hook; without messages when they are those given, None when it is none."""
+    edit = result if isinstance(result, h.ContextEdit) else h.ContextEdit(tuple(result))
+    if edit.messages is None:
+        messages = None
+    else:
+        messages = tuple(edit.messages)
+        if not all(isinstance(m, MESSAGE_TYPES) for m in messages):
+            return None
+        if len(messages) == len(given) and all(map(operator.is_, messages, given)):
+            messages = None
+    notes = tuple(n for n in edit.notes if isinstance(n, h.ContextNote))
+    return h.ContextEdit(messages, notes)
+
+
+def _no_file(item: Any) -> str:
+    """Why something is no file for the prompt; empty when it is one."""
+    if not isinstance(item, h.PromptFile):
+        named = f" {item['name']!r}" if isinstance(item, Mapping) and "name" in item else ""
+        return f"returned{named} as {type(item).__name__}, expected a PromptFile with 'name' and 'path'; left out"
+    for name in ("name", "path"):
+        value = getattr(item, name)
+        if not isinstance(value, str) or not value.strip():
+            return f"returned file {item.name!r} with {name}={value!r}, expected some text; left out"
+    return "" if isinstance(item.text, str | None) else f"returned file {item.name!r} whose text is no string; left out"
 
 
 def merge_additions(additions: Sequence[h.PromptAddition]) -> h.PromptAddition:

@@ -75,8 +75,11 @@ def before_agent_start(event: h.BeforePromptBuild, host: Host) -> h.PromptAdditi
 
 
 @hookspec
-def context(event: h.BeforeModelCall, host: Host) -> Iterable[Message] | None:
-    """Before each model call. Chained; the result is used for this call only and never stored."""
+def context(event: h.BeforeModelCall, host: Host) -> h.ContextEdit | Iterable[Message] | None:
+    """Before each model call. Chained; the result is used for this call only and never stored.
+
+    A `ContextEdit` tells beside the messages what was done with them and why.
+    """
 
 
 @hookspec
@@ -160,6 +163,14 @@ def register_commands(context: h.RegistrationContext) -> Iterable[h.Command]:
     """Slash commands of chat."""
 
 
+# --- the system prompt of a session: plain `def`, asked when the session is opened --------------------
+
+
 @hookspec
-def prompt_sections(context: h.RegistrationContext) -> Iterable[h.PromptSection]:
-    """Named parts of the system prompt; stable text only, so that providers can cache it."""
+def prompt_files(context: h.PromptContext) -> Iterable[h.PromptFile] | None:
+    """The workspace's files for the prompt, in order. Chained: `context.files` is the list so far."""
+
+
+@hookspec
+def prompt_sections(context: h.PromptContext) -> Iterable[h.PromptSection]:
+    """Named parts of the prompt; stable text only, so that providers can cache it. All collected."""

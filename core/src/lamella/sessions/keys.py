@@ -16,14 +16,11 @@ Keys are compared trimmed and in lower case; empty parts are dropped. `dm` is an
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias
 
 from attrs import frozen
 
 from lamella.errors import UsageError
-from lamella.types.host import ChatType
-
-SessionKind: TypeAlias = Literal["main", "subagent", "cron", "heartbeat"]
+from lamella.types.host import ChatType, SessionKind
 
 DEFAULT_AGENT = "main"
 DEFAULT_KEY = "agent:main:main"

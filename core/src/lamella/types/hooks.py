@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
+from lamella.text.days import unix_ms
 from lamella.types.entries import Entry
 from lamella.types.events import CompactionCause
-from lamella.types.host import PRIVATE_CHATS, SHARED_CHATS, ChatType, Trigger
+from lamella.types.host import PRIVATE_CHATS, SHARED_CHATS, ChatType, SessionKind, Trigger
 from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
 from lamella.types.messages import (
     Block,
@@ -19,18 +20,24 @@ from lamella.types.messages import (
     ToolResultMessage,
 )
 
+ContextAction: TypeAlias = Literal["kept", "trimmed", "cleared", "dropped"]
 SessionReason: TypeAlias = Literal["new", "reset", "idle", "daily", "resume", "shutdown"]
+PromptMode: TypeAlias = Literal["full", "minimal", "none"]
 
 
 @frozen(slots=True)
 class SessionStart:
-    """A key has got a session id. `previous_id` is the id it had before, if any."""
+    """A key has got a session id. `previous_id` is the id it had before, if any.
+
+    `bare` tells that the user asked for it with `/new` or `/reset` and said nothing else.
+    """
 
     session_key: str
     session_id: str
     reason: SessionReason
     transcript: Path
     previous_id: str | None = None
+    bare: bool = False
 
 
 @frozen(slots=True)
@@ -104,11 +111,34 @@ class PromptAddition:
 
 @frozen(slots=True)
 class BeforeModelCall:
-    """The messages of one model call, as copies."""
+    """The messages of one model call, as copies. `now` is its time in Unix milliseconds."""
 
     messages: tuple[Message, ...]
     call: int
     window: int
+    now: float = field(factory=unix_ms)
+
+
+@frozen(slots=True)
+class ContextNote:
+    """What a `context` hook did with a message, or why it did nothing.
+
+    `index` counts in the messages that the hook was given; None for a remark on all of them. `rule`
+    is a stable name, `text` says it to people.
+    """
+
+    rule: str
+    action: ContextAction = "kept"
+    index: int | None = None
+    text: str = ""
+
+
+@frozen(slots=True)
+class ContextEdit:
+    """The messages to use (None: as they were), with notes for `lamella context --explain`."""
+
+    messages: tuple[Message, ...] | None = None
+    notes: tuple[ContextNote, ...] = ()
 
 
 @frozen(slots=True)
@@ -243,16 +273,32 @@ class AgentEnded:
 
 @frozen(slots=True)
 class PromptSection:
-    """A named part of the system prompt. Lower `order` comes first; modes: full, minimal.
+    """A named part of the system prompt. Lower `order` comes first; modes: full, minimal, none.
 
-    `chats`: the types of chat whose prompts have it.
+    `chats`: the types of chat whose prompts have it. `note` and `details` are for people, who see them
+    in `lamella context`: why the section is as it is, in words and as JSON.
     """
 
     name: str
     text: str
     order: int = 500
-    modes: tuple[str, ...] = ("full",)
+    modes: tuple[PromptMode, ...] = ("full",)
     chats: tuple[ChatType, ...] = (*PRIVATE_CHATS, *SHARED_CHATS)
+    note: str = ""
+    details: JsonObject = field(factory=dict, repr=False)
+
+
+@frozen(slots=True)
+class PromptFile:
+    """A file for the system prompt. `path` is what the model is told; `text` None marks a missing file.
+
+    `problem` says why a file that is there counts as missing.
+    """
+
+    name: str
+    path: str
+    text: str | None = field(default=None, repr=False)
+    problem: str = ""
 
 
 @frozen(slots=True)
@@ -274,7 +320,7 @@ class Command:
 
 @frozen(slots=True)
 class RegistrationContext:
-    """Start-up facts for the `register_*` hooks and `prompt_sections`.
+    """Start-up facts for the `register_*` hooks; `PromptContext` has them too.
 
     `state_dir` is the agent's own folder (`~/.lamella/agents/<id>`). `memory` is the open memory
     service, or None when no plugin fills the slot.
@@ -285,6 +331,27 @@ class RegistrationContext:
     state_dir: Path
     timezone: str = ""
     memory: MemoryService | None = field(default=None, repr=False)
+
+
+@frozen(slots=True)
+class PromptContext(RegistrationContext):
+    """Whose system prompt is made, beside the facts of start-up.
+
+    `session_id` is empty for a session that has not begun; what is kept for a session is kept under
+    it. `model` is `provider/model`, `tools` names the tools on offer, `files` are the workspace's
+    files so far. `preview`: the prompt is only shown, so nothing may be stored.
+    """
+
+    session_key: str = ""
+    session_id: str = ""
+    kind: SessionKind = "main"
+    chat_type: ChatType = "direct"
+    trigger: Trigger = "user"
+    mode: PromptMode = "full"
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    files: tuple[PromptFile, ...] = field(default=(), repr=False)
+    preview: bool = False
 
 
 @frozen(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -20,6 +20,7 @@ from lamella.types.model import ThinkingLevel, ToolSpec
 
 Trigger: TypeAlias = Literal["user", "heartbeat", "cron", "memory"]
 ChatType: TypeAlias = Literal["direct", "group", "channel", "unknown"]
+SessionKind: TypeAlias = Literal["main", "subagent", "cron", "heartbeat"]
 # Chats that others read too: what is private to the user stays out of them.
 SHARED_CHATS: tuple[ChatType, ...] = ("group", "channel")
 PRIVATE_CHATS: tuple[ChatType, ...] = ("direct", "unknown")
@@ -83,6 +84,21 @@ class Host(Protocol):
 
     def append_entry(self, custom_type: str, data: Any) -> str:
         """Store plugin state in the transcript (never sent to a model); returns the entry id."""
+        ...
+
+    def latest_entry(self, custom_type: str) -> Any:
+        """What `append_entry` stored last under this type on the current branch; None without one.
+
+        Only as far back as the branch is loaded: at least what the context is made of.
+        """
+        ...
+
+    def replace_messages(self, replacements: Mapping[str, Message]) -> None:
+        """Continue on a copy of the branch in which these entries (by id) hold other messages.
+
+        The old entries stay in the file. Raises `EntryNotFound` or `TranscriptError`; nothing has
+        changed then.
+        """
         ...
 
     def branch(self, entry_id: str) -> None:
