@@ -8,6 +8,7 @@ On failure the session is as it was, and the reason is reported.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 from attrs import frozen
 
 from lamella.agent.cut import prepare_compaction, tokens_in_context
+from lamella.agent.retry import unless_aborted
 from lamella.agent.summaries import Ask, summarize
 from lamella.config.budget import Budget
 from lamella.errors import ModelAborted, ModelError, TranscriptError
@@ -56,6 +58,7 @@ class Compactor:
     estimate: Estimator
     ask: Ask
     emit: Emit
+    aborted: asyncio.Event
 
     async def run(
         self, cause: e.CompactionCause, *, instructions: str = "", attempt: int = 1, will_retry: bool = False
@@ -94,7 +97,7 @@ class Compactor:
             prepared = self._prepare() or prepared  # a plugin may have added entries
         entries = self.file.branch_entries()
         compacting = h.Compacting(prepared, entries, cause, instructions, attempt)
-        answer = await self.hooks.on_compaction(compacting, self.host)
+        answer = await unless_aborted(self.hooks.on_compaction(compacting, self.host), self.aborted)
         if answer is not None and answer.cancel:
             return Outcome(error=f"cancelled: {answer.reason}" if answer.reason else "cancelled by a plugin")
         if answer is not None:

@@ -95,6 +95,7 @@ class Workbench:
             provider=self.model.provider,
             model=self.model.id,
             context_window=self.budget().window,
+            timezone=self.environment.agent.timezone,
         )
         return SessionHost(
             info,
@@ -155,7 +156,14 @@ class Workbench:
 
     def compactor(self, host: SessionHost) -> Compactor:
         return Compactor(
-            self.file, self.environment.hooks, host, self.budget(), self.environment.estimate, self._ask, self.tell
+            self.file,
+            self.environment.hooks,
+            host,
+            self.budget(),
+            self.environment.estimate,
+            self._ask,
+            self.tell,
+            self.aborted,
         )
 
     async def _ask(self, request: SummaryRequest) -> str:

@@ -28,7 +28,10 @@ PRIVATE_CHATS: tuple[ChatType, ...] = ("direct", "unknown")
 
 @frozen(slots=True)
 class TurnInfo:
-    """What a turn is: whose session, what set it off, and whether files may be written."""
+    """What a turn is: whose session, what set it off, and whether files may be written.
+
+    `timezone` is the user's, as configured; empty for the system's.
+    """
 
     session_key: str
     session_id: str
@@ -40,6 +43,7 @@ class TurnInfo:
     provider: str = ""
     model: str = ""
     context_window: int = 0
+    timezone: str = ""
 
 
 @frozen(slots=True)
