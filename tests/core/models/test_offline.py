@@ -10,6 +10,7 @@ from lamella.models.offline import OfflineModel
 from lamella.models.offline_phrases import asked_to_remember, phrases
 from lamella.models.offline_recall import answer, parse_passages
 from lamella.text.conversation import serialize_conversation
+from lamella.text.summary_format import COMPACT_HEADINGS
 from lamella.types.messages import (
     AssistantMessage,
     TextBlock,
@@ -307,6 +308,9 @@ async def test_a_summary_request_gets_an_extractive_summary():
     assert "- Learn to sail\n- User: 请帮我安排上海之行。" in summary
     assert "- [x] Assistant: 已经预订了3月12日的高铁G7。" in summary
     assert re.findall(r"^## .*$", summary, re.MULTILINE)[-1] == "## Critical Context"
+    wanted = await Conversation().say(prompt + "\n" + "\n".join(COMPACT_HEADINGS))
+    assert re.findall(r"^## .*$", wanted, re.MULTILINE) == list(COMPACT_HEADINGS)
+    assert "- Learn to sail\n- User: 请帮我安排上海之行。" in wanted
 
 
 # --- its parts ---------------------------------------------------------------------------------------

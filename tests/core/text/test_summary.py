@@ -10,7 +10,7 @@ from lamella.text.conversation import convert_to_model_messages, serialize_conve
 from lamella.text.dialogue import Turn, parse_conversation, sentences
 from lamella.text.estimate import estimate_text
 from lamella.text.summary import MARK, SummaryLimits, summarize_messages, summarize_text
-from lamella.text.summary_format import merge, parse_summary, render
+from lamella.text.summary_format import COMPACT_HEADINGS, Summary, merge, parse_summary, render
 from lamella.types.messages import (
     AssistantMessage,
     CompactionSummaryMessage,
@@ -154,6 +154,16 @@ def test_a_summary_by_a_model_is_understood():
         "decisions": ("**Redis**: faster",),
         "next": ("Tag", "Publish"),
     }
+
+
+def test_fewer_headings_hold_the_same_items():
+    few = summarize_messages(ENGLISH, layout="compact")
+    assert [line for line in few.split("\n") if line.startswith("#")] == list(COMPACT_HEADINGS)
+    usual, again = summarize_messages(ENGLISH), parse_summary(few)
+    assert {text for _, text in again.items()} == {text for _, text in parse_summary(usual).items()}
+    assert again.of("constraints") == ("User: Never publish on a Friday.",)
+    assert section(few, "## Exact identifiers") == ["None."]
+    assert parse_summary("## Exact identifiers\nNone captured.") == Summary()
 
 
 def test_a_summary_message_in_the_history_counts_as_earlier_summary():

@@ -28,7 +28,7 @@ from lamella.models.whole import stream_whole
 from lamella.text.estimate import estimate_text, estimate_tokens
 from lamella.text.javascript import js_json
 from lamella.text.summary import SummaryLimits, lasting_facts, summarize_text
-from lamella.text.summary_format import same_words
+from lamella.text.summary_format import COMPACT_HEADINGS, same_words
 from lamella.types.messages import (
     AssistantMessage,
     Block,
@@ -245,6 +245,7 @@ def _summary(conversation: str, rest: str, max_tokens: int | None) -> str:
         previous=previous[1] if previous else "",
         focus=focus[1] if focus else "",
         limits=SummaryLimits(new_tokens=min(usual.new_tokens, total // 2), total_tokens=total),
+        layout="compact" if all(heading in rest for heading in COMPACT_HEADINGS) else "checkpoint",
     )
 
 

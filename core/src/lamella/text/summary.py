@@ -15,7 +15,7 @@ from lamella.text import cues
 from lamella.text.dialogue import Turn, failure_line, parse_conversation, sentences, turns_of
 from lamella.text.estimate import estimate_text
 from lamella.text.segment import tokens
-from lamella.text.summary_format import Section, Summary, merge, parse_summary, render, same_words
+from lamella.text.summary_format import Layout, Section, Summary, merge, parse_summary, render, same_words
 from lamella.types.messages import Message
 
 MARK = "> Extractive summary: sentences quoted from the conversation by rules, not written by a model."
@@ -59,17 +59,27 @@ _LEAST_WEIGHT = 2.5  # below this an item says too little to be quoted
 
 
 def summarize_messages(
-    messages: Iterable[Message], *, previous: str = "", focus: str = "", limits: SummaryLimits | None = None
+    messages: Iterable[Message],
+    *,
+    previous: str = "",
+    focus: str = "",
+    limits: SummaryLimits | None = None,
+    layout: Layout = "checkpoint",
 ) -> str:
     """Summarise messages, merged into an earlier summary. `focus` prefers sentences that share its words."""
-    return _summarize(turns_of(messages), previous, focus, limits or SummaryLimits())
+    return _summarize(turns_of(messages), previous, focus, limits or SummaryLimits(), layout)
 
 
 def summarize_text(
-    conversation: str, *, previous: str = "", focus: str = "", limits: SummaryLimits | None = None
+    conversation: str,
+    *,
+    previous: str = "",
+    focus: str = "",
+    limits: SummaryLimits | None = None,
+    layout: Layout = "checkpoint",
 ) -> str:
     """As `summarize_messages`, for a conversation that has been serialised already."""
-    return _summarize(parse_conversation(conversation), previous, focus, limits or SummaryLimits())
+    return _summarize(parse_conversation(conversation), previous, focus, limits or SummaryLimits(), layout)
 
 
 def lasting_facts(messages: Iterable[Message], *, limit: int = 12) -> list[str]:
@@ -101,7 +111,7 @@ def _unquoted(text: str) -> str:
     return text.removeprefix(_USER).removeprefix(_ASSISTANT)
 
 
-def _summarize(turns: Sequence[Turn], previous: str, focus: str, limits: SummaryLimits) -> str:
+def _summarize(turns: Sequence[Turn], previous: str, focus: str, limits: SummaryLimits, layout: Layout) -> str:
     earlier = parse_summary(previous)
     spoken = []
     for turn in turns:
@@ -111,7 +121,7 @@ def _summarize(turns: Sequence[Turn], previous: str, focus: str, limits: Summary
             spoken.append(turn)
     candidates = [*_goals(spoken), *_said(spoken), *_tool_items(spoken)]
     chosen = _choose(_weigh(candidates, len(spoken), frozenset(tokens(focus))), earlier, limits)
-    return render(merge(earlier, chosen).bounded(limits.total_tokens), MARK)
+    return render(merge(earlier, chosen).bounded(limits.total_tokens), MARK, layout)
 
 
 def _inside_tags(text: str) -> str:

@@ -13,6 +13,7 @@ from lamella.text.estimate import estimate_text
 
 Section: TypeAlias = Literal["goal", "constraints", "done", "in_progress", "blocked", "decisions", "next", "context"]
 SECTIONS: tuple[Section, ...] = get_args(Section)
+Layout: TypeAlias = Literal["checkpoint", "compact"]
 
 _LAYOUT: tuple[tuple[Section | None, str, str], ...] = (
     ("goal", "## Goal", "- "),
@@ -25,9 +26,19 @@ _LAYOUT: tuple[tuple[Section | None, str, str], ...] = (
     ("next", "## Next Steps", "1. "),
     ("context", "## Critical Context", "- "),
 )
+# Fewer headings, each for several sections; what is read back goes to the first of them.
+COMPACT: tuple[tuple[str, tuple[Section, ...]], ...] = (
+    ("## Decisions", ("decisions", "done", "context")),
+    ("## Open TODOs", ("next", "in_progress", "blocked")),
+    ("## Constraints/Rules", ("constraints",)),
+    ("## Pending user asks", ("goal",)),
+    ("## Exact identifiers", ()),
+)
+COMPACT_HEADINGS: tuple[str, ...] = tuple(heading for heading, _ in COMPACT)
 _SECTION_OF_HEADING: Mapping[str, Section] = MappingProxyType(
     {heading.lstrip("# ").lower(): section for section, heading, _ in _LAYOUT if section}
-    | {"original request": "goal", "early progress": "done", "progress so far": "done"}
+    | {heading.lstrip("# ").lower(): (*sections, "context")[0] for heading, sections in COMPACT}
+    | {"original request": "goal", "early progress": "done", "progress so far": "done", "tool failures": "blocked"}
 )
 # What is given up first when a summary grows too long: oldest items of these sections, in this order.
 _GIVEN_UP_FIRST: tuple[Section, ...] = (
@@ -42,7 +53,7 @@ _GIVEN_UP_FIRST: tuple[Section, ...] = (
 )
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s:：]*")
 _ITEM_MARK = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
-_NOTHING = re.compile(r"\(?(?:none|n/a|nothing|无|没有)\)?\.?", re.IGNORECASE)
+_NOTHING = re.compile(r"\(?(?:none(?: captured)?|n/a|nothing|无|没有)\)?\.?", re.IGNORECASE)
 _DECORATION = re.compile(r"-{3,}|\*\*Turn Context \(split turn\):\*\*|> Extractive summary:.*|```\w*")
 _FILE_TAG = re.compile(r"<(read-files|modified-files)>\n(.*?)\n</\1>", re.DOTALL)
 _LEFT_OUT = re.compile(r"\((\d+) older items were left out\)")
@@ -121,9 +132,14 @@ def merge(earlier: Summary, later: Summary) -> Summary:
     return Summary({s: texts for s, texts in merged.items() if texts}, earlier.left_out + later.left_out)
 
 
-def render(summary: Summary, mark: str = "") -> str:
+def render(summary: Summary, mark: str = "", layout: Layout = "checkpoint") -> str:
     """The summary as Markdown; `mark` is a line that goes before it."""
     blocks = [mark] if mark else []
+    return "\n\n".join(blocks + (_compact(summary) if layout == "compact" else _checkpoint(summary)))
+
+
+def _checkpoint(summary: Summary) -> list[str]:
+    blocks = []
     for section, heading, bullet in _LAYOUT:
         if section is None:
             blocks.append(heading)
@@ -131,10 +147,25 @@ def render(summary: Summary, mark: str = "") -> str:
         lines = [f"{bullet}{text}" for text in summary.of(section)]
         if section == "next":
             lines = [f"{n}. {text}" for n, text in enumerate(summary.of(section), 1)]
-        if section == "context" and summary.left_out:
-            lines.append(f"- ({summary.left_out} older items were left out)")
+        if section == "context":
+            lines += _left_out(summary)
         blocks.append("\n".join([heading, *(lines or ["(none)"])]))
-    return "\n\n".join(blocks)
+    return blocks
+
+
+def _compact(summary: Summary) -> list[str]:
+    bullets = {section: bullet for section, _, bullet in _LAYOUT if section} | {"next": "- "}
+    blocks = []
+    for heading, sections in COMPACT:
+        lines = [bullets[section] + text for section in sections for text in summary.of(section)]
+        if "context" in sections:
+            lines += _left_out(summary)
+        blocks.append("\n".join([heading, *(lines or ["None."])]))
+    return blocks
+
+
+def _left_out(summary: Summary) -> list[str]:
+    return [f"- ({summary.left_out} older items were left out)"] if summary.left_out else []
 
 
 def _united_files(items: tuple[str, ...]) -> tuple[str, ...]:
