@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from lamella.errors import MemoryUnavailable, ModelError
+from lamella.errors import MemoryUnavailable, ModelError, UsageError
 from lamella.memory.writer import MemoryWriter
 from lamella.sessions.transcript import SessionFile
 from lamella.types.events import Notice
@@ -22,6 +22,8 @@ from lamella.types.messages import (
 )
 from lamella.types.model import Done, Model, ModelRequest, ThinkingLevel, ToolSpec
 
+NOTHING_STORED = "nothing can be stored while a request is only shown"
+
 
 class SessionRecord(Protocol):
     """The session's entry in sessions.json, as far as plugins may touch it."""
@@ -32,8 +34,8 @@ class SessionRecord(Protocol):
 
     def enqueue(self, text: str) -> None: ...
 
-    def dequeue(self, count: int) -> None:
-        """Take the first lines out of the queue; they are stored elsewhere."""
+    def dequeue(self, texts: Collection[str]) -> None:
+        """Take these texts out of the queue; they are stored elsewhere."""
 
     def finish(self, fields: JsonObject, usage: Usage, *, compactions: int, entries: int) -> None:
         """Store a turn's fields and add its numbers to the session's totals."""
@@ -98,6 +100,15 @@ class SessionHost:
     def append_entry(self, custom_type: str, data: Any) -> str:
         return self._file.append_custom(custom_type, data).id
 
+    def latest_entry(self, custom_type: str) -> Any:
+        for entry in reversed(self._file.branch_entries()):
+            if entry.type == "custom" and entry.text("customType") == custom_type:
+                return entry.fields.get("data")
+        return None
+
+    def replace_messages(self, replacements: Mapping[str, Message]) -> None:
+        self._file.replace_messages(replacements)
+
     def branch(self, entry_id: str) -> None:
         self._file.branch(entry_id)
 
@@ -132,6 +143,44 @@ class SessionHost:
 
     def available_tools(self) -> Sequence[ToolSpec]:
         return self._tools
+
+
+class OnlyShown(SessionHost):
+    """A host for requests that are made to be looked at: reading works, everything else is refused."""
+
+    def __init__(self, info: TurnInfo, file: SessionFile, model: Model) -> None:
+        super().__init__(info, file, model, _NoRecord(), emit=lambda _notice: None)
+
+    def append_entry(self, custom_type: str, data: Any) -> str:
+        raise UsageError(NOTHING_STORED)
+
+    def replace_messages(self, replacements: Mapping[str, Message]) -> None:
+        raise UsageError(NOTHING_STORED)
+
+    def branch(self, entry_id: str) -> None:
+        raise UsageError(NOTHING_STORED)
+
+    async def complete(self, prompt: str | Sequence[ModelMessage], **_options: Any) -> AssistantMessage:
+        raise UsageError("no model is called while a request is only shown")
+
+
+class _NoRecord:
+    """No entry in sessions.json."""
+
+    def read(self) -> JsonObject:
+        return {}
+
+    def patch(self, fields: JsonObject) -> None:
+        raise UsageError(NOTHING_STORED)
+
+    def enqueue(self, text: str) -> None:
+        raise UsageError(NOTHING_STORED)
+
+    def dequeue(self, texts: Collection[str]) -> None:
+        raise UsageError(NOTHING_STORED)
+
+    def finish(self, fields: JsonObject, usage: Usage, *, compactions: int, entries: int) -> None:
+        raise UsageError(NOTHING_STORED)
 
 
 async def complete(model: Model, request: ModelRequest) -> AssistantMessage:

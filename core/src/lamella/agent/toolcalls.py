@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from lamella.errors import LamellaError, ToolError
 from lamella.plugins.threads import contained, give_up, result_of, start_in_thread
 from lamella.sessions.lines import encode_line
+from lamella.text.shorten import left_out, shorten_result
 from lamella.tools.validation import validate_arguments
 from lamella.types import events as e
 from lamella.types.messages import (
@@ -32,6 +33,8 @@ Emit: TypeAlias = Callable[[e.AgentEvent], None]
 
 ABORTED = "Operation aborted"
 BLOCKED = "Tool execution was blocked"
+# Most characters of a stored result, whatever tools and plugins return: no window holds more.
+MAX_RESULT_CHARS = 400_000
 # What a running tool gets to end by itself after an abort.
 ABORT_SECONDS = 1.5
 
@@ -99,6 +102,7 @@ async def run_tool_calls(
             emit(e.Notice("bad_tool_result", f"the result of {call.name} is kept as it was: a plugin's has {wrong}"))
         else:
             message = kept
+        message = shorten_result(message, MAX_RESULT_CHARS, left_out)
         emit(e.MessageStart(message))
         emit(e.MessageEnd(message))
         return message

@@ -90,13 +90,15 @@ def _milliseconds(text: str) -> int:
 async def _build_one(
     runtime: Runtime, file: Path, rules: Any, model: str, window: int, key: str, now: int | None, prompt: str
 ) -> dict[str, Any]:
-    from lamella.agent.preview import preview
+    from lamella.agent.preview import Source, preview
     from lamella.types.message_json import dump_message
+    from lamella.types.messages import TextBlock, UserMessage
 
     row: dict[str, Any] = {
         "file": str(file),
         "messages": [],
         "actions": [],
+        "remarks": [],
         "tokens": 0,
         "plugins": [r.name for r in runtime.catalog.active],
         "error": None,
@@ -105,7 +107,10 @@ async def _build_one(
         from lamella.sessions.transcript import SessionFile
 
         session = SessionFile.open(file)
-        sources = _sources(session, prompt, now)
+        moment = now if now is not None else last_moment(session)
+        sources = session_sources(session)
+        if prompt:
+            sources.append(Source(UserMessage((TextBlock(prompt),), moment), None))
         host = _host(runtime, session, rules.name, model, window, key)
         made = await preview(
             sources,
@@ -115,9 +120,11 @@ async def _build_one(
             hooks=runtime.hooks,
             host=host,
             window=window,
+            now=moment,
         )
         row["messages"] = [dump_message(m) for m in made.messages]
         row["actions"] = [a.to_json() for a in made.actions]
+        row["remarks"] = [r.to_json() for r in made.remarks]
         row["tokens"] = made.tokens
         if made.tokens > window:
             text = f"the request needs about {made.tokens} tokens, the window holds {window}"
@@ -127,23 +134,24 @@ async def _build_one(
     return row
 
 
-def _sources(session: SessionFile, prompt: str, now: int | None) -> list[Source]:
+def session_sources(session: SessionFile) -> list[Source]:
+    """The messages of a session's context, each with its entry."""
     from lamella.agent.preview import Source
-    from lamella.text.days import parse_iso_ms
-    from lamella.types.messages import TextBlock, UserMessage
 
-    context = session.context()
-    sources = [Source(m, item.entry.id) for item in context.items for m in item.messages]
-    if prompt:
-        entries = session.branch_entries()
-        last = parse_iso_ms(entries[-1].timestamp) if entries else None
-        sources.append(Source(UserMessage((TextBlock(prompt),), now if now is not None else last), None))
-    return sources
+    return [Source(m, item.entry.id) for item in session.context().items for m in item.messages]
+
+
+def last_moment(session: SessionFile) -> int | None:
+    """The time of a session's last entry, in Unix milliseconds."""
+    from lamella.text.days import parse_iso_ms
+
+    entries = session.branch_entries()
+    return parse_iso_ms(entries[-1].timestamp) if entries else None
 
 
 def _host(runtime: Runtime, session: SessionFile, profile_name: str, model: str, window: int, key: str) -> Any:
     """A host for `context` hooks; nothing can be asked of a model through it."""
-    from lamella.agent.host import SessionHost
+    from lamella.agent.host import OnlyShown
     from lamella.models.scripted import ScriptedModel
     from lamella.sessions.keys import parse_key
     from lamella.types.host import TurnInfo
@@ -161,26 +169,7 @@ def _host(runtime: Runtime, session: SessionFile, profile_name: str, model: str,
         context_window=window,
     )
     silent = ScriptedModel([], provider=profile_name, id=model, context_window=window)
-    return SessionHost(info, session, silent, _NoRecord(), emit=lambda _event: None)
-
-
-class _NoRecord:
-    """No entry in sessions.json: nothing is read or written."""
-
-    def read(self) -> dict[str, Any]:
-        return {}
-
-    def patch(self, fields: Any) -> None:
-        raise UsageError("nothing can be stored while a request is only shown")
-
-    def enqueue(self, text: str) -> None:
-        raise UsageError("nothing can be stored while a request is only shown")
-
-    def dequeue(self, texts: Any) -> None:
-        raise UsageError("nothing can be stored while a request is only shown")
-
-    def finish(self, fields: Any, usage: Any, *, compactions: int, entries: int) -> None:
-        raise UsageError("nothing can be stored while a request is only shown")
+    return OnlyShown(info, session, silent)
 
 
 def _same(profile_name: str, model: str) -> Any:
@@ -205,6 +194,7 @@ def _summary(row: dict[str, Any]) -> str:
         return f"{row['file']}: {row['error']['message']}"
     changed = [f"{a['action']} {a['entryId'] or 'new'} ({a['rule']})" for a in row["actions"] if a["action"] != "kept"]
     lines = [f"{row['file']}: {len(row['messages'])} messages, about {row['tokens']} tokens", *changed]
+    lines += [f"{r['plugin']}: {r['text']} ({r['rule']})" for r in row["remarks"]]
     return "\n  ".join(lines)
 
 

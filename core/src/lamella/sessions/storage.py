@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lamella.errors import UsageError
@@ -63,6 +64,17 @@ class Storage:
             except BaseException:
                 self._pending.pop()
                 raise
+
+    def store_all(self, entries: Sequence[Entry], before: Lines) -> None:
+        """Store several entries behind those of `before` as one step: all of them, or none.
+
+        Raises `TranscriptError` when they could not be stored; then nothing has changed.
+        """
+        if self._pending is not None:
+            self._pending.extend(entries)
+            return
+        self._make_appendable(before)
+        self._appender.append_all(b"".join(encode_line(e.fields) for e in entries))
 
     def hold(self, entry: Entry) -> None:
         """Keep an entry in memory, to be written by `flush`."""

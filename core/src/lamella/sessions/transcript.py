@@ -12,6 +12,7 @@ from lamella.sessions.context import Context, ModelState, StateSearch, build_con
 from lamella.sessions.lines import Lines, encode_line, to_entry
 from lamella.sessions.migrate import CURRENT_VERSION
 from lamella.sessions.reader import read_transcript, to_header
+from lamella.sessions.rebranch import rebranched
 from lamella.sessions.storage import Storage
 from lamella.sessions.tail import read_tail
 from lamella.sessions.tree import find_leaf, labels_of, name_of, path_to
@@ -335,6 +336,29 @@ class SessionFile:
         except BaseException:
             self._leaf, self._path, self.state = previous
             raise
+
+    def replace_messages(self, replacements: Mapping[str, Message]) -> None:
+        """Continue on a copy of the branch in which these entries (by id) hold other messages.
+
+        From the first of them on every entry is written again under a new id; what refers to them
+        follows, labels too. The old entries stay as a branch of their own. All or nothing is stored.
+        Raises `EntryNotFound` for an id that is not on the branch, and `TranscriptError`.
+        """
+        entries = self.branch_entries()
+        places = {entry.id: place for place, entry in enumerate(entries)}
+        for entry_id in replacements:
+            if entry_id not in places:
+                raise EntryNotFound(entry_id, self.path)
+        if not replacements:
+            return
+        copies = rebranched(entries, replacements, labels_of(self._lines), new_entry_id)
+        self._storage.store_all(copies, self._lines)
+        del self._path[min(places[i] for i in replacements) :]
+        for entry in copies:
+            self._path.append(self._lines.add(entry, encode_line(entry.fields).rstrip(b"\n")))
+        self._leaf = self._path[-1]
+        self._context = None
+        self.appended += len(copies)
 
     def _move_to(self, entry_id: str | None) -> None:
         self._load_whole()

@@ -67,6 +67,24 @@ class Appender:
 
     def append(self, line: bytes) -> None:
         """Append one encoded line. On failure the file is as it was before, and the error is raised."""
+        self._check()
+        self._write(line)
+
+    def append_all(self, lines: bytes) -> None:
+        """Append several encoded lines as one step: whatever happens, readers see all of them or none.
+
+        The file is replaced by one with the lines behind the old bytes.
+        """
+        self._check()
+        self.close()
+        try:
+            write_atomic(self.path, self.path.read_bytes() + lines)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self.open()
+
+    def _check(self) -> None:
+        """Raise `TranscriptError` unless the file is the one that is known here, unchanged."""
         self.open()
         assert self._fd is not None
         if not self.in_place:
@@ -78,7 +96,6 @@ class Appender:
         actual = os.fstat(self._fd).st_size
         if actual != self.size:
             raise self._changed(self.size, actual)
-        self._write(line)
 
     @property
     def in_place(self) -> bool:
@@ -112,12 +129,15 @@ class Appender:
             os.fdatasync(self._fd) if hasattr(os, "fdatasync") else os.fsync(self._fd)
         except OSError as error:
             os.ftruncate(self._fd, before)
-            raise TranscriptError(
-                self.path,
-                f"cannot be written: {error.strerror or error}",
-                hint="Nothing was stored. Check disk space and permissions, then try again.",
-            ) from error
+            raise self._unwritable(error) from error
         self.size = before + len(data)
+
+    def _unwritable(self, error: OSError) -> TranscriptError:
+        return TranscriptError(
+            self.path,
+            f"cannot be written: {error.strerror or error}",
+            hint="Nothing was stored. Check disk space and permissions, then try again.",
+        )
 
 
 def rewrite(path: Path, objects: Iterable[bytes]) -> Path:
