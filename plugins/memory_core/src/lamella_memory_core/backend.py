@@ -2,154 +2,190 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import sqlite3
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
 from lamella.errors import LamellaError, MemoryUnavailable, UsageError
-from lamella.types.memory import BackendContext, Degraded, MemoryResults, SearchQuery, SyncReport
+from lamella.types.memory import (
+    BackendContext,
+    Degraded,
+    MemoryResults,
+    ProgressListener,
+    SearchQuery,
+    SyncProgress,
+    SyncReport,
+)
 from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.config import Config
-from lamella_memory_core.database import Database, NotAnIndex
-from lamella_memory_core.meaning import Filler, Meaning, NoMeaning
-from lamella_memory_core.search import Style, search_index
-from lamella_memory_core.sync import sync_index
-from lamella_memory_core.view import View
+from lamella_memory_core.database import is_busy
+from lamella_memory_core.errand import Errand, StillRunning
+from lamella_memory_core.index import Index
+from lamella_memory_core.meaning import QUESTION_SECONDS, Meaning, NoMeaning
+from lamella_memory_core.search import Style
 
 if TYPE_CHECKING:
-    from lamella_memory_core.arrays import Floats, Singles
+    from lamella_memory_core.arrays import Singles
 
 # How long a search waits for vectors of new texts; after that it answers with those that there are.
 VECTOR_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 
 class SqliteBackend:
-    """Implements `lamella.types.memory.MemoryBackend`."""
+    """Implements `lamella.types.memory.MemoryBackend`.
+
+    A search waits a bounded time for the index to catch up, and goes on without what is not there yet.
+    """
 
     name = "sqlite"
 
     def __init__(self, context: BackendContext, config: Config) -> None:
         self._context = context
+        self._config = config
         self._style = Style(config.snippet_chars, config.dense_share)
         self._chunking = Chunking(config.chunk_tokens, config.chunk_overlap)
-        self._database = Database(context.state_dir, self._chunking.identity)
         self._meaning = Meaning(config.embedder, context.embedders)
-        self._filler = Filler(self._database, self._meaning)
-        self._view = View()
+        self._index = self._index_in(context.state_dir)
+        self._passing: tempfile.TemporaryDirectory[str] | None = None
+        self._why_passing = ""
+        self._looking: Errand[SyncReport] | None = None
+        self._closing = threading.Event()
 
     def search(self, query: SearchQuery) -> MemoryResults:
         """Search after bringing the index up to date. When that fails, what is there answers, and says so.
 
-        Raises `UsageError` for a missing workspace, `MemoryUnavailable` when the index cannot be read.
+        Where no index can be kept, one that passes with this object answers. Raises `UsageError` for a
+        missing workspace, `MemoryUnavailable` when the index is busy or cannot be had at all.
         """
-        problems: list[str] = []
-        report = None
         try:
-            report = self._run(self._sync_files)
-        except UsageError:
-            raise
-        except LamellaError as error:
-            log.warning("the memory index is not up to date: %s", error)
-            problems.append(f"the index is not up to date: {error}")
-        question = None
-        if self._meaning.wanted and query.text.strip():
-            changed = report is not None and bool(report.added or report.updated or report.removed)
-            try:
-                self._run(lambda: self._catch_up(problems, changed=changed))
-                question = self._meaning.question(query.text)
-            except NoMeaning as error:
-                problems.append(f"{error}; only words were compared")
-        found = self._run(lambda: self._search(query, question, problems))
-        degraded = Degraded("; ".join(dict.fromkeys(problems)), self.name) if problems else None
-        return evolve(found, degraded=degraded)
+            return self._search(query)
+        except MemoryUnavailable as error:
+            if self._passing is not None or is_busy(error):
+                raise
+            self._use_passing_index(error)
+            return self._search(query)
 
-    def sync(self, *, force: bool = False) -> SyncReport:
+    def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
         """See `sync_index`; and vectors for all texts. Raises `UsageError` for a missing workspace,
         `MemoryUnavailable` when the index cannot be written."""
-        report = self._run(lambda: self._sync_files(force=force))
+        told = self._until_closed(progress)
+        report = self._index.sync_files(told, force=force)
         if not self._meaning.wanted:
             return report
         try:
-            return evolve(report, embedded=self._run(self._filler.fill))
+            return evolve(report, embedded=self._index.fill(told))
         except NoMeaning as error:
             return evolve(report, degraded=str(error))
 
     def status(self) -> dict[str, Any]:
         """Facts about the index as it is, without bringing it up to date."""
-        path = self._database.path
+        path = self._index.path
         hybrid = self._meaning.wanted and self._meaning.installed
         facts: dict[str, Any] = {
             "backend": self.name,
             "mode": "hybrid" if hybrid else "keyword",
             "embedder": self._meaning.name,
-            "problem": self._why_no_vectors(),
+            "problem": self._why_passing or self._why_no_vectors(),
             "workspace": str(self._context.workspace),
             "database": str(path),
             "databaseBytes": path.stat().st_size if path.exists() else 0,
             "files": 0,
             "chunks": 0,
             "vectors": [],
+            "behind": None,
             "chunkTokens": self._chunking.size,
             "chunkOverlap": self._chunking.overlap,
         }
         if path.exists():
-            facts.update(self._run(self._counts))
+            facts.update(self._index.facts())
         return facts
 
     def close(self) -> None:
-        self._filler.close()
-        self._database.close()
+        self._closing.set()
+        if self._looking is not None:
+            self._looking.wait(2.0)
+        self._index.close()
+        if self._passing is not None:
+            with contextlib.suppress(OSError):
+                self._passing.cleanup()
 
-    def _sync_files(self, *, force: bool = False) -> SyncReport:
-        return sync_index(self._database, self._context.workspace, self._chunking, force=force)
+    def _index_in(self, folder: Path) -> Index:
+        return Index(folder, self._context.workspace, self._chunking, self._style, self._meaning)
 
-    def _catch_up(self, problems: list[str], *, changed: bool) -> None:
-        """Make vectors of new texts, or begin to. Raises `NoMeaning`."""
-        embedder = self._meaning.embedder()
-        self._database.prepare()
-        if not changed:
-            with self._database.read() as connection:
-                changed = bool(self._view.matrix(connection, embedder).missing)
-        if changed and (problem := self._filler.fill_within(VECTOR_SECONDS)):
-            problems.append(problem)
+    def _use_passing_index(self, error: MemoryUnavailable) -> None:
+        log.warning("no memory index can be kept: %s", error)
+        try:
+            self._passing = tempfile.TemporaryDirectory(prefix="lamella-memory-", ignore_cleanup_errors=True)
+        except OSError:
+            raise error from None
+        self._why_passing = f"no index can be kept, one is made for each run: {error}"
+        self._index.close()
+        self._index = self._index_in(Path(self._passing.name))
 
-    def _search(self, query: SearchQuery, question: Singles | None, problems: list[str]) -> MemoryResults:
-        self._database.prepare()
-        with self._database.read() as connection:
-            likeness = None if question is None else self._likeness(connection, question, problems)
-            catalog = self._view.catalog(connection)
-            return MemoryResults(search_index(connection, catalog, query, self._style, likeness), self.name)
+    def _search(self, query: SearchQuery) -> MemoryResults:
+        problems = [self._why_passing] if self._why_passing else []
+        report = None if query.as_is else self._catch_up_with_files(problems)
+        question = None
+        if self._meaning.wanted and query.text.strip():
+            try:
+                question = self._ask_embedder(query, report, problems)
+            except NoMeaning as error:
+                problems.append(f"{error}; only words were compared")
+        found = self._index.search(query, question)
+        if found.problem:
+            problems.append(found.problem)
+        degraded = Degraded("; ".join(dict.fromkeys(problems)), self.name) if problems else None
+        return MemoryResults(found.hits, self.name, degraded, in_step=report is not None)
 
-    def _likeness(self, connection: sqlite3.Connection, question: Singles, problems: list[str]) -> Floats | None:
-        """Cosines (N,) of all passages; those without a vector get what is usual. None when none has one."""
-        matrix = self._view.matrix(connection, self._meaning.embedder())
-        if matrix.missing:
-            problems.append(f"{matrix.missing} of {len(matrix.known)} passages have no vector yet")
-        if not matrix.known.any():
-            return None
-        likeness: Floats = (matrix.rows @ question).astype("float64")
-        likeness[~matrix.known] = likeness[matrix.known].mean()
-        return likeness
+    def _catch_up_with_files(self, problems: list[str]) -> SyncReport | None:
+        """The report of a sync of all files that are there now; None, and a problem, without one."""
+        try:
+            return self._sync_within(self._config.search_wait_seconds)
+        except UsageError:
+            raise
+        except StillRunning:
+            problems.append("the index is still being brought up to date")
+        except LamellaError as error:
+            log.warning("the memory index is not up to date: %s", error)
+            problems.append(f"the index is not up to date: {error}")
+        return None
 
-    def _counts(self) -> dict[str, Any]:
-        self._database.prepare()
-        with self._database.read() as connection:
-            counts: dict[str, Any] = {
-                name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("files", "chunks")
-            }
-            by_embedder = connection.execute(
-                "SELECT identity, count(*) FROM vectors JOIN embedders ON embedders.id = embedder_id"
-                " GROUP BY identity ORDER BY identity"
-            )
-            counts["vectors"] = [{"identity": identity, "count": count} for identity, count in by_embedder]
-            return counts
+    def _sync_within(self, seconds: float) -> SyncReport:
+        """Raises `StillRunning` when it takes longer; it goes on then, and later searches do not wait for
+        it again."""
+        earlier = self._looking
+        if earlier is not None and not earlier.done:  # it may have passed by what has changed since
+            with contextlib.suppress(LamellaError):
+                earlier.result(seconds)
+        self._looking = Errand(lambda: self._index.sync_files(self._until_closed()), "lamella-sync")
+        return self._looking.result(seconds)
+
+    def _ask_embedder(self, query: SearchQuery, report: SyncReport | None, problems: list[str]) -> Singles:
+        """The question's vector, after making those of new texts, or beginning to. Raises `NoMeaning`."""
+        self._meaning.embedder(QUESTION_SECONDS)
+        if not query.as_is:
+            changed = report is not None and bool(report.added or report.updated or report.removed)
+            problem = self._index.fill_within(VECTOR_SECONDS, changed=changed)
+            problems += [problem] if problem else []
+        return self._meaning.question(query.text)
+
+    def _until_closed(self, progress: ProgressListener | None = None) -> ProgressListener:
+        """A listener that ends a sync when the memory is closed."""
+
+        def told(state: SyncProgress) -> None:
+            if self._closing.is_set():
+                raise MemoryUnavailable("the memory was closed during a sync")
+            if progress is not None:
+                progress(state)
+
+        return told
 
     def _why_no_vectors(self) -> str | None:
         if not self._meaning.wanted:
@@ -157,20 +193,6 @@ class SqliteBackend:
         if not self._meaning.installed:
             return f"embedder {self._meaning.name!r} is not installed: pip install lamella-embedders"
         return None
-
-    def _run(self, action: Callable[[], T]) -> T:
-        """Do something with the database; once more with a new one when the old one is broken."""
-        try:
-            try:
-                return action()
-            except NotAnIndex as error:
-                log.warning("%s: %s", self._database.path, error)
-                self._database.discard(str(error))
-                return action()
-        except OSError as error:  # a lock that is not free in time is one too
-            if isinstance(error, LamellaError):
-                raise
-            raise MemoryUnavailable(f"the memory index {self._database.path} cannot be used: {error}") from error
 
 
 def open_sqlite(context: BackendContext, config: Config) -> SqliteBackend:

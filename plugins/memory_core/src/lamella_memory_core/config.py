@@ -26,5 +26,24 @@ class Config:
     snippet_chars: int = setting(
         1200, "Most characters of one result's text; neighbouring hits are joined up to it.", check=between(80, 20_000)
     )
+    search_wait_seconds: float = setting(
+        10.0, "How long a search waits for the index to catch up with the files.", check=between(0, 600)
+    )
+    sync_on_session_start: bool = setting(True, "Bring the index up to date in the background of a new session.")
+    sync_on_search: bool = setting(True, "Bring the index up to date before each search.")
+    sync_interval_minutes: float = setting(
+        0.0, "Bring the index up to date this often while a program runs; 0: never.", check=between(0, 10_080)
+    )
+    watch: bool = setting(True, "Follow the files while a program runs, so that a search need not look at all of them.")
+    watch_debounce_ms: int = setting(
+        1500, "Quiet time after a change until the index is brought up to date.", check=between(50, 600_000)
+    )
+    auto_recall: bool = setting(False, "Search memory for each prompt, and put what is found before it.")
+    recall_results: int = setting(3, "Most passages that are recalled for a prompt.", check=between(1, 20))
+    recall_chars: int = setting(2400, "Most characters of all recalled passages.", check=between(200, 40_000))
+    recall_min_score: float = setting(0.4, "Passages below this score (0 to 1) are not recalled.", check=between(0, 1))
+    recall_timeout_ms: int = setting(
+        300, "How long a turn waits for what is recalled; what comes later is dropped.", check=between(10, 10_000)
+    )
     read_lines: int = setting(200, "Most lines that memory_get returns at once.", check=between(1, 10_000))
     read_chars: int = setting(12_000, "Most characters that memory_get returns at once.", check=between(200, 200_000))

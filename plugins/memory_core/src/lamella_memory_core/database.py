@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 APPLICATION_ID = 0x6C616D65  # "lame": tells our database from a foreign one
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 NAME = "memory.sqlite"
 _BUSY_SECONDS = 10.0
 _KEPT_ASIDE = 3  # databases that were moved aside
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 class NotAnIndex(LamellaError):
@@ -186,6 +187,13 @@ def is_broken(error: sqlite3.DatabaseError) -> bool:
     return code is not None and (code & 0xFF) in _BROKEN
 
 
+def is_busy(error: BaseException) -> bool:
+    """Whether a `MemoryUnavailable` says that others keep the index busy, and not that it cannot be used."""
+    cause = getattr(error.__cause__, "orig", error.__cause__)
+    code = getattr(cause, "sqlite_errorcode", None)
+    return isinstance(cause, filelock.Timeout) or (code is not None and (code & 0xFF) in _BUSY)
+
+
 def mark_changed(connection: Connection) -> None:
     """Tell all processes, within the caller's transaction, that what they have in memory is out of date."""
     connection.exec_driver_sql("UPDATE generation SET number = number + 1")
@@ -218,7 +226,7 @@ def _inode(path: Path) -> int:
 def _recreate(connection: Connection, identity: str, *, vectors_too: bool = False) -> None:
     from sqlalchemy import insert
 
-    from lamella_memory_core.schema import CREATE_FTS, generation, meta, metadata, vector_metadata
+    from lamella_memory_core.schema import CREATE_FTS, TRIGGERS, generation, meta, metadata, vector_metadata
 
     connection.exec_driver_sql("DROP TABLE IF EXISTS chunks_fts")
     metadata.drop_all(connection)
@@ -226,7 +234,8 @@ def _recreate(connection: Connection, identity: str, *, vectors_too: bool = Fals
     if vectors_too:
         vector_metadata.drop_all(connection)
     vector_metadata.create_all(connection)
-    connection.exec_driver_sql(CREATE_FTS)
+    for statement in (CREATE_FTS, *TRIGGERS):
+        connection.exec_driver_sql(statement)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(insert(meta), [{"key": k, "value": v} for k, v in _facts(identity).items()])
     connection.execute(insert(generation), [{"birth": uuid.uuid4().hex, "number": 0}])

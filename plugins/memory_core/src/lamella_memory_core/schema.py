@@ -15,6 +15,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from lamella_memory_core.stems import TOKENIZE
+
 metadata = MetaData()
 
 # What the index was made with. An index made with anything else is emptied.
@@ -25,6 +27,7 @@ generation = Table(
     "generation", metadata, Column("birth", String, nullable=False), Column("number", Integer, nullable=False)
 )
 
+# `version`: the number of the state that the text came with, kept by `TRIGGERS`.
 # `mtime_ns` and `ctime_ns` are 0 when a later look must not trust them: see `changes.stamps`.
 files = Table(
     "files",
@@ -36,8 +39,17 @@ files = Table(
     Column("mtime_ns", BigInteger, nullable=False),
     Column("ctime_ns", BigInteger, nullable=False),
     Column("hash", String, nullable=False),
+    Column("version", Integer, nullable=False, server_default="0"),
 )
 
+# Whoever changes a file's text calls `mark_changed` in the same transaction, so it gets the next number.
+_VERSION = "UPDATE files SET version = (SELECT number + 1 FROM generation) WHERE id = new.id"
+TRIGGERS = (
+    f"CREATE TRIGGER file_added AFTER INSERT ON files BEGIN {_VERSION}; END",
+    f"CREATE TRIGGER file_changed AFTER UPDATE OF hash ON files WHEN old.hash <> new.hash BEGIN {_VERSION}; END",
+)
+
+# The ids of a file's passages follow each other without gaps.
 # `start_char` and `end_char` place the text in the decoded file, without byte-order mark.
 chunks = Table(
     "chunks",
@@ -53,12 +65,7 @@ chunks = Table(
 )
 
 # One row for each chunk, under the chunk's id: the search text of the chunk, and of its file's name.
-# Marks count as letters, since many scripts write vowels with them.
-CREATE_FTS = """
-CREATE VIRTUAL TABLE chunks_fts USING fts5(
-    body, name, tokenize="porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
-)
-"""
+CREATE_FTS = f'CREATE VIRTUAL TABLE chunks_fts USING fts5(body, name, tokenize="{TOKENIZE}")'
 
 # Vectors belong to texts, not to chunks: they outlive a chunk that moves, and the chunks of a rebuild
 # find them again. So this is the vector table and the embedding cache in one.

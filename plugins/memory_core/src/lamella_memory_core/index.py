@@ -1,0 +1,142 @@
+"""One index in one folder: its files, words and vectors, and what a process keeps of it in memory."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import frozen
+
+from lamella.errors import LamellaError, MemoryUnavailable
+from lamella.memory.scan import scan_memory
+from lamella.types.memory import MemoryHit, ProgressListener, SearchQuery, SyncReport
+from lamella_memory_core.chunking import Chunking
+from lamella_memory_core.database import Database, NotAnIndex
+from lamella_memory_core.meaning import Filler, Meaning
+from lamella_memory_core.search import Style, search_index
+from lamella_memory_core.staleness import files_behind
+from lamella_memory_core.sync import sync_index
+from lamella_memory_core.view import View
+
+if TYPE_CHECKING:
+    from lamella_memory_core.arrays import Floats, Singles
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@frozen(slots=True)
+class Found:
+    """Hits, and why they may be fewer or worse than they could be."""
+
+    hits: tuple[MemoryHit, ...]
+    problem: str = ""
+
+
+class Index:
+    """An index below a folder. Nothing is read or written before it is used.
+
+    Methods raise `MemoryUnavailable` when the folder or the database cannot be used; a database that
+    is broken is made anew.
+    """
+
+    def __init__(self, folder: Path, workspace: Path, chunking: Chunking, style: Style, meaning: Meaning) -> None:
+        self._workspace = workspace
+        self._chunking = chunking
+        self._style = style
+        self._meaning = meaning
+        self._database = Database(folder, chunking.identity)
+        self._filler = Filler(self._database, meaning)
+        self._view = View()
+        self._one_sync = threading.Lock()
+
+    @property
+    def path(self) -> Path:
+        return self._database.path
+
+    def sync_files(self, progress: ProgressListener, *, force: bool = False) -> SyncReport:
+        """See `sync_index`; one at a time. Raises `UsageError` for a missing workspace."""
+        with self._one_sync:
+            return self._run(
+                lambda: sync_index(self._database, self._workspace, self._chunking, force=force, progress=progress)
+            )
+
+    def fill(self, progress: ProgressListener) -> int:
+        """Make all vectors that are missing; the number of texts. Raises `NoMeaning`."""
+        return self._run(lambda: self._filler.fill(progress))
+
+    def fill_within(self, seconds: float, *, changed: bool) -> str:
+        """Make vectors if some are missing, or begin to; why some are still missing, or nothing.
+
+        `changed`: passages have changed, so that nobody need look. Raises `NoMeaning`.
+        """
+        return self._filler.fill_within(seconds) if changed or self._run(self._lacks_vectors) else ""
+
+    def search(self, query: SearchQuery, question: Singles | None) -> Found:
+        """Search the index as it is. `question` (dimensions,): the query's vector, if meaning is to count."""
+        return self._run(lambda: self._search(query, question))
+
+    def facts(self) -> dict[str, Any]:
+        """Sizes, for `lamella memory status`; and how many files have changed since they were taken in."""
+        return self._run(self._facts)
+
+    def close(self) -> None:
+        self._filler.close()
+        self._database.close()
+
+    def _lacks_vectors(self) -> bool:
+        self._database.prepare()
+        with self._database.read() as connection:
+            return bool(self._view.matrix(connection, self._meaning.embedder()).missing)
+
+    def _search(self, query: SearchQuery, question: Singles | None) -> Found:
+        self._database.prepare()
+        with self._database.read() as connection:
+            likeness, problem = (None, "") if question is None else self._likeness(connection, question)
+            catalog = self._view.catalog(connection)
+            return Found(search_index(connection, catalog, query, self._style, likeness), problem)
+
+    def _likeness(self, connection: sqlite3.Connection, question: Singles) -> tuple[Floats | None, str]:
+        """Cosines (N,) of all passages, and what is wrong with them.
+
+        Those without a vector get what is usual. None when none has one.
+        """
+        matrix = self._view.matrix(connection, self._meaning.embedder())
+        problem = f"{matrix.missing} of {len(matrix.known)} passages have no vector yet" if matrix.missing else ""
+        if not matrix.known.any():
+            return None, problem
+        likeness: Floats = (matrix.rows @ question).astype("float64")
+        likeness[~matrix.known] = likeness[matrix.known].mean()
+        return likeness, problem
+
+    def _facts(self) -> dict[str, Any]:
+        self._database.prepare()
+        with self._database.read() as connection:
+            counts: dict[str, Any] = {
+                name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("files", "chunks")
+            }
+            by_embedder = connection.execute(
+                "SELECT identity, count(*) FROM vectors JOIN embedders ON embedders.id = embedder_id"
+                " GROUP BY identity ORDER BY identity"
+            )
+            counts["vectors"] = [{"identity": identity, "count": count} for identity, count in by_embedder]
+            return {**counts, "behind": files_behind(connection, scan_memory(self._workspace))}
+
+    def _run(self, action: Callable[[], T]) -> T:
+        """Do something with the database; once more with a new one when the old one is broken."""
+        try:
+            try:
+                return action()
+            except NotAnIndex as error:
+                log.warning("%s: %s", self.path, error)
+                self._database.discard(str(error))
+                return action()
+        except OSError as error:  # a lock that is not free in time is one too
+            if isinstance(error, LamellaError):
+                raise
+            raise MemoryUnavailable(f"the memory index {self.path} cannot be used: {error}") from error

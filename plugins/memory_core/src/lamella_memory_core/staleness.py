@@ -1,0 +1,35 @@
+"""How far an index is behind the notes, without changing it."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+
+from lamella.errors import MemoryPathError
+from lamella.memory.reading import load
+from lamella.memory.scan import FoundFile, Scan
+
+
+def files_behind(connection: sqlite3.Connection, scan: Scan) -> int:
+    """How many notes are new, changed or gone since they were taken in."""
+    known = {
+        path: (digest, tuple(stamp))
+        for path, digest, *stamp in connection.execute(
+            "SELECT path, hash, size, mtime_ns, ctime_ns FROM files WHERE source = 'memory'"
+        )
+    }
+    found = {file.name: file for file in scan.files}
+    gone = sum(name not in found and not scan.hides(name) for name in known)
+    return gone + sum(name not in known or not _is_same(file, *known[name]) for name, file in found.items())
+
+
+def _is_same(found: FoundFile, digest: str, stamp: tuple[int, ...]) -> bool:
+    """By its stamp; by its content where that is not sure, as for a file that was just written."""
+    status = found.stat
+    if stamp == (status.st_size, status.st_mtime_ns, status.st_ctime_ns):
+        return True
+    try:
+        content = load(found.file)
+    except (OSError, MemoryPathError):
+        return True  # what is known of a file that cannot be read is kept
+    return content is not None and hashlib.sha256(content.data).hexdigest() == digest
