@@ -15,6 +15,7 @@ from lamella.config.schema import PluginsSection
 from lamella.config.structure import structure
 from lamella.errors import ConfigError, MissingExtra, ModelTransient
 from lamella.plugins.catalog import load_plugins
+from lamella.types.memory import EmbedderTraits
 from lamella_embedders import Chosen, Embedders
 from lamella_embedders.choice import first_usable
 from lamella_embedders.config import PROVIDERS, Config
@@ -57,6 +58,17 @@ def test_every_provider_is_registered_and_nothing_is_opened() -> None:
         "sentence-transformers",
     }
     assert all(r.summary for r in found.values())
+
+
+def test_embedders_may_tell_what_they_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was chosen has the traits of what is in use, and no traits when that tells none."""
+    static = opened("static").traits
+    assert static.scripts is not None
+    assert {"latin", "cjk"} <= static.scripts
+    assert opened("auto").traits == static
+    monkeypatch.setenv("VOYAGE_API_KEY", "k")
+    assert opened("auto").name == "voyage"
+    assert opened("auto").traits == EmbedderTraits()
 
 
 def test_auto_without_any_key_is_static() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from lamella.errors import PluginError
+from lamella.text.scripts import LATIN
 from lamella.types.memory import Embedder
 from lamella_embedders.config import SentenceTransformersSettings
 from lamella_embedders.local.e5 import E5Embedder, open_e5
@@ -52,6 +53,7 @@ def test_onnx_is_an_embedder(onnx: OnnxEmbedder) -> None:
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 0, 0, 1], atol=1e-5)
     assert onnx.embed_documents([]).shape == (0, 384)
+    assert onnx.traits.scripts == LATIN
 
 
 @pytest.mark.parametrize(("question", "note"), list(zip(QUESTIONS, NOTES, strict=True)))
@@ -107,6 +109,7 @@ def test_e5_tells_documents_from_questions_and_leaves_out_blanks() -> None:
     assert engine.asked == [("passage", ["one", "a b\ufffd"]), ("query", ["which?"])]
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 0, 1, 0], atol=1e-6)
     assert embedder.embed_documents([""]).shape == (1, 2)
+    assert embedder.traits.scripts is None
 
 
 def test_e5_splits_what_is_very_long() -> None:

@@ -226,6 +226,27 @@ class Embedder(Protocol):
         """float32 array of shape (dimensions,)."""
 
 
+@frozen(slots=True)
+class EmbedderTraits:
+    """What an embedder knows of itself, beyond what `Embedder` asks.
+
+    `scripts`: the writing systems that it reads, by the names of `lamella.text.scripts`; None: any.
+    `dense_share`: the part (0 to 1) that its vectors should have in an order to which keywords give the
+    rest; None: not known.
+    """
+
+    scripts: frozenset[str] | None = None
+    dense_share: float | None = None
+
+
+@runtime_checkable
+class TraitedEmbedder(Embedder, Protocol):
+    """An embedder that tells its traits. It need not."""
+
+    @property
+    def traits(self) -> EmbedderTraits: ...
+
+
 class EmbedderFactory(Protocol):
     def __call__(self) -> Embedder: ...
 

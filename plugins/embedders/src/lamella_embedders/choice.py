@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from lamella.errors import MissingExtra, ModelError
-from lamella.types.memory import Embedder, EmbedderRegistration
+from lamella.types.memory import Embedder, EmbedderRegistration, EmbedderTraits, TraitedEmbedder
 from lamella_embedders.config import LOCAL, PROVIDERS, REMOTE, Config
 from lamella_embedders.remote.keys import NoKey
 from lamella_embedders.static import provider as static
@@ -51,6 +51,10 @@ class Chosen:
     @property
     def dimensions(self) -> int:
         return self._embedder.dimensions
+
+    @property
+    def traits(self) -> EmbedderTraits:
+        return self._embedder.traits if isinstance(self._embedder, TraitedEmbedder) else EmbedderTraits()
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """float32 (len(texts), dimensions)."""

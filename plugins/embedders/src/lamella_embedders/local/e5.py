@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lamella.errors import MissingExtra, PluginError
+from lamella.types.memory import EmbedderTraits
 from lamella_embedders.config import LocalSettings
 from lamella_embedders.inputs import pieces_of
 from lamella_embedders.local.files import digest, package_file
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 EXTRA = "lamella-embedders[e5]"
 MODEL_FILE = "e5-small-q4.bin"
+DENSE_SHARE = 0.6  # measured: docs/decisions/0014
 # The engine splits at 512 tokens by itself; this only bounds what one text may cost.
 _INPUT_BYTES = 4_000
 
@@ -41,6 +43,10 @@ class E5Embedder:
     @property
     def dimensions(self) -> int:
         return int(self._engine.dim)
+
+    @property
+    def traits(self) -> EmbedderTraits:
+        return EmbedderTraits(dense_share=DENSE_SHARE)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """float32 (len(texts), dimensions)."""

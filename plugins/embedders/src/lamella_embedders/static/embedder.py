@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lamella.text.scripts import EAST_ASIAN, LATIN
+from lamella.types.memory import EmbedderTraits
 from lamella_embedders.static.datafile import StaticModel, Table, load_model
 from lamella_embedders.static.scripts import split_scripts
 from lamella_embedders.static.unigram import Unigram
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     Vector = np.ndarray[Any, np.dtype[np.float32]]
 
 DATA_FILE = Path(__file__).with_name("data") / "lamella-static-1.bin"
+DENSE_SHARE = 0.5  # measured: docs/decisions/0014
 _DIGEST_DIGITS = 12
 
 
@@ -55,6 +58,10 @@ class StaticEmbedder:
     @property
     def dimensions(self) -> int:
         return 2 * self._model.width
+
+    @property
+    def traits(self) -> EmbedderTraits:
+        return EmbedderTraits(scripts=LATIN | EAST_ASIAN, dense_share=DENSE_SHARE)
 
     def embed_documents(self, texts: Sequence[str]) -> Vector:
         """float32 (len(texts), dimensions). A text's vector does not depend on the others."""
