@@ -27,8 +27,9 @@ from lamella.agent.turn import TurnResult
 from lamella.config.load import Config, load_config
 from lamella.config.schema import AgentSection, Settings
 from lamella.config.structure import near_match
+from lamella.context.assembly import PromptMaker
 from lamella.context.builtin import builtin_plugins
-from lamella.context.prompt import arrange, opening, tool_section
+from lamella.context.prompt import as_mode
 from lamella.errors import ConfigError, MemoryUnavailable, Problem, UsageError
 from lamella.memory.writer import MemoryWriter
 from lamella.models.registry import builtin_providers, choose_model, make_model
@@ -318,11 +319,11 @@ class Runtime:
         return known[name]
 
     @cached_property
-    def sections(self) -> tuple[h.PromptSection, ...]:
-        """The parts of the system prompt, in order."""
-        tools = [t.spec for t in self.tools.values()]
-        own = [opening(self.agent.name, self.agent.system_prompt), tool_section(tools, str(self.workspace))]
-        return tuple(arrange([*own, *(s for _, s in self.hooks.prompt_sections(self._registration(True)))]))
+    def prompts(self) -> PromptMaker:
+        """What makes the system prompts of sessions."""
+        tools = tuple(t.spec for t in self.tools.values())
+        mode = self.settings.context.prompt_mode
+        return PromptMaker(self.hooks, self._registration(True), self.agent, tools, as_mode(mode))
 
     @cached_property
     def commands(self) -> dict[str, h.Command]:
@@ -338,7 +339,7 @@ class Runtime:
             workspace=self.workspace,
             hooks=self.hooks,
             tools=self.tools,
-            sections=self.sections,
+            prompts=self.prompts,
             estimate=self.estimate,
             make_model=self.open_model,
             writer=self.writer,

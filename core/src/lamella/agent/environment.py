@@ -9,10 +9,10 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 from lamella.config.schema import AgentSection, Settings
+from lamella.context.assembly import PromptMaker
 from lamella.memory.writer import MemoryWriter
 from lamella.plugins.hooks import Hooks
 from lamella.text.estimate import Estimator
-from lamella.types.hooks import PromptSection
 from lamella.types.model import Model
 from lamella.types.tools import Tool
 
@@ -30,7 +30,7 @@ class Environment:
     workspace: Path
     hooks: Hooks = field(repr=False)
     tools: Mapping[str, Tool] = field(repr=False)
-    sections: tuple[PromptSection, ...] = field(repr=False)
+    prompts: PromptMaker = field(repr=False)
     estimate: Estimator = field(repr=False)
     make_model: Callable[[str], Model] = field(repr=False)
     writer: MemoryWriter = field(repr=False)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 from lamella.agent.compaction import Outcome
@@ -14,10 +15,12 @@ from lamella.agent.eventlog import log_event
 from lamella.agent.host import SessionHost, SessionRecord
 from lamella.agent.turn import Turn, TurnResult, user_message
 from lamella.agent.workbench import Workbench
+from lamella.context.assembly import PromptFor
 from lamella.errors import UsageError
 from lamella.sessions.keys import SessionKey
 from lamella.sessions.transcript import SessionFile
 from lamella.types import events as e
+from lamella.types.hooks import PromptSection
 from lamella.types.host import Trigger
 from lamella.types.messages import ImageBlock, Message
 from lamella.types.model import THINKING_LEVELS, Model, ThinkingLevel
@@ -108,9 +111,19 @@ class AgentSession:
             self.thinking,
             self._tell,
             self._aborted,
+            self._sections,
             self._steering,
             self._follow_ups,
         )
+
+    @cached_property
+    def _sections(self) -> tuple[PromptSection, ...]:
+        """The parts of the system prompt: made once, so that no turn changes its prefix."""
+        configured = self.environment.system_prompt
+        if configured:
+            return (PromptSection("system_prompt", configured),)
+        model = f"{self.model.provider}/{self.model.id}"
+        return self.environment.prompts.sections(PromptFor(self.key, self.file.id, self.trigger, model))
 
     def _tell(self, event: e.AgentEvent) -> None:
         log_event(self.key.text, event)

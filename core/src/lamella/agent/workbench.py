@@ -18,7 +18,7 @@ from lamella.agent.request import RequestBuilder, fixed_tokens
 from lamella.agent.retry import unless_aborted
 from lamella.agent.summaries import SummaryRequest
 from lamella.config.budget import Budget, budget
-from lamella.context.prompt import for_chat, render
+from lamella.context.prompt import render
 from lamella.errors import ModelError
 from lamella.sessions.keys import SessionKey
 from lamella.sessions.transcript import SessionFile
@@ -37,7 +37,8 @@ from lamella.types.tools import Tool, ToolContext
 
 @frozen(slots=True)
 class Workbench:
-    """The parts of a session during one turn. `tell` reports events to whoever watches."""
+    """The parts of a session during one turn. `tell` reports events to whoever watches; `sections` are
+    those of the system prompt."""
 
     key: SessionKey
     file: SessionFile
@@ -48,6 +49,7 @@ class Workbench:
     thinking: ThinkingLevel
     tell: Callable[[e.AgentEvent], None] = field(repr=False)
     aborted: asyncio.Event = field(repr=False)
+    sections: tuple[h.PromptSection, ...] = field(repr=False)
     steering: deque[Message] = field(factory=deque, repr=False)
     follow_ups: deque[Message] = field(factory=deque, repr=False)
 
@@ -75,7 +77,7 @@ class Workbench:
 
     def system_prompt(self) -> str:
         """The base prompt, before additions of the turn."""
-        return self.environment.system_prompt or render(for_chat(self.environment.sections, self.key.chat_type))
+        return render(self.sections)
 
     def history(self) -> list[Message]:
         """The context without failed replies at its end, so that a run can continue from it."""

@@ -45,7 +45,7 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     """Sections of the system prompt, tools and history, each with its estimated tokens."""
     from lamella.agent.request import legal_history, tool_tokens
     from lamella.config.budget import budget
-    from lamella.context.prompt import for_chat
+    from lamella.context.assembly import PromptFor
     from lamella.text.estimate import estimate_text
     from lamella.types.message_json import dump_message
 
@@ -53,13 +53,16 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     window = runtime.environment.window(model)
     session_key = runtime.key(key)
     located = runtime.store.locate(session_key)
+    session_id = str(located.entry.get("sessionId") or "") if located is not None else ""
     messages: tuple[Any, ...] = ()
     if located is not None and located.exists:
         messages = runtime.store.open(located, cwd="").context().messages
     history = legal_history(messages, model)
     sections: list[dict[str, Any]] = [
         {"name": s.name, "tokens": estimate_text(s.text), "characters": len(s.text), "text": s.text.strip()}
-        for s in for_chat(runtime.sections, session_key.chat_type)
+        for s in runtime.prompts.sections(
+            PromptFor(session_key, session_id, model=f"{model.provider}/{model.id}", preview=True)
+        )
     ]
     tools: list[dict[str, Any]] = [
         {

@@ -38,6 +38,16 @@ def one_of(*allowed: str) -> Check:
     return check
 
 
+def each_of(*allowed: str) -> Check:
+    """A validator: a list of the given words."""
+
+    def check(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+        if not set(value) <= set(allowed):
+            raise ValueError(f"expected any of {', '.join(allowed)}")
+
+    return check
+
+
 def not_empty(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
     """A validator: some text."""
     if not value.strip():
@@ -89,6 +99,11 @@ class AgentSection:
 class ContextSection:
     window: int = setting(0, "Caps the model's context window, in tokens; 0: the model's own.", check=between(0))
     estimator: str = setting("lamella", "Token estimator: lamella, pi, or a plugin's.")
+    prompt_mode: str = setting(
+        "auto",
+        "Which system prompt: full, minimal, none (one sentence), or auto: minimal for sub-agents and scheduled runs.",
+        check=one_of("auto", "full", "minimal", "none"),
+    )
 
 
 @frozen(slots=True)

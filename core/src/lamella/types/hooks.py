@@ -276,7 +276,7 @@ class PromptSection:
     """A named part of the system prompt. Lower `order` comes first; modes: full, minimal, none.
 
     `chats`: the types of chat whose prompts have it. `note` and `details` are for people, who see them
-    in `lamella context`: why the section is as it is, in words and as JSON.
+    in `lamella context`: why the section is as it is, in words and as JSON. `owner` is set by the engine.
     """
 
     name: str
@@ -286,6 +286,7 @@ class PromptSection:
     chats: tuple[ChatType, ...] = (*PRIVATE_CHATS, *SHARED_CHATS)
     note: str = ""
     details: JsonObject = field(factory=dict, repr=False)
+    owner: str = "core"
 
 
 @frozen(slots=True)

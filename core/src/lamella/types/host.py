@@ -20,7 +20,7 @@ from lamella.types.model import ThinkingLevel, ToolSpec
 
 Trigger: TypeAlias = Literal["user", "heartbeat", "cron", "memory"]
 ChatType: TypeAlias = Literal["direct", "group", "channel", "unknown"]
-SessionKind: TypeAlias = Literal["main", "subagent", "cron", "heartbeat"]
+SessionKind: TypeAlias = Literal["main", "subagent", "cron"]
 # Chats that others read too: what is private to the user stays out of them.
 SHARED_CHATS: tuple[ChatType, ...] = ("group", "channel")
 PRIVATE_CHATS: tuple[ChatType, ...] = ("direct", "unknown")

@@ -7,6 +7,7 @@ from typing import Any
 
 def builtin_plugins() -> dict[str, Any]:
     """Plugins that come with the core, by name."""
+    from lamella.context.builtin.history_limit import HistoryLimit
     from lamella.context.builtin.workspace_files import WorkspaceFiles
 
-    return {WorkspaceFiles.name: WorkspaceFiles}
+    return {plugin.name: plugin for plugin in (WorkspaceFiles, HistoryLimit)}

@@ -1,24 +1,48 @@
-"""Stable context: the workspace's own files in the system prompt, in a fixed order and a budget."""
+"""Stable context: the workspace's own files in the system prompt, in a fixed order and a budget.
+
+The files are read when a session gets its id and kept for it (`lamella.context.snapshots`), so that
+no edit changes the prompt of a conversation that is under way, not even after a restart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import logging
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from attrs import evolve, frozen
 
-from lamella.config.schema import between, setting
-from lamella.context.prompt import WORKSPACE_ORDER
+from lamella.config.schema import between, each_of, one_of, setting
+from lamella.context.prompt import FILES_ORDER, WORKING
+from lamella.context.snapshots import forget, keep, kept
+from lamella.context.stable_files import (
+    FIXED_FILES,
+    MEMORY_FILES,
+    Injected,
+    cut_lines,
+    cut_note,
+    cut_signature,
+    files_for_session,
+    fit_files,
+    is_near_limit,
+    remember,
+)
 from lamella.plugins import hookimpl
-from lamella.text.files import read_text_file
-from lamella.types.hooks import PromptSection, RegistrationContext
-from lamella.types.host import PRIVATE_CHATS
+from lamella.text.inside import Refused, read_inside
+from lamella.text.unicode import one_line
+from lamella.types.hooks import BeforeTurn, PromptContext, PromptFile, PromptSection, SessionEnd
+from lamella.types.host import Host
 
-# Lasting facts about the user: for the user's own chats, not for those that others read.
-_PRIVATE = "MEMORY.md"
-FILES = ("AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", _PRIVATE)
-_MAX_BYTES = 2 * 1024 * 1024
-_HEAD_SHARE, _TAIL_SHARE = 0.7, 0.2
+MAX_BYTES = 2 * 1024 * 1024
+SEEN_FIELD = "truncationWarningsSeen"
+_SNAPSHOT = "files"
+_HEADING = "# Project Context\n\nThese files of the workspace belong to every conversation:"
+_SOUL = "SOUL.md says who you are and how you sound: keep to it unless a rule above it says otherwise."
+
+log = logging.getLogger(__name__)
 
 
 @frozen(slots=True)
@@ -26,10 +50,20 @@ class WorkspaceFilesConfig:
     """Settings of the plugin, with their defaults."""
 
     file_max_chars: int = setting(
-        20_000, "Most characters of one file; a longer one is cut in the middle.", check=between(0)
+        20_000, "Most characters of one file; a longer one is cut in the middle.", check=between(1)
     )
-    total_max_chars: int = setting(60_000, "Most characters of all files together.", check=between(0))
+    total_max_chars: int = setting(60_000, "Most characters of all files together.", check=between(1))
     memory_in_groups: bool = setting(False, "Show MEMORY.md in group and channel chats too.")
+    truncation_warning: str = setting(
+        "once",
+        "When the model is told that files were cut: off, once in a session, or always (in the prompt).",
+        check=one_of("off", "once", "always"),
+    )
+    lightweight: tuple[str, ...] = setting(
+        (),
+        "Triggers (heartbeat, cron) whose turns see no files; a heartbeat sees HEARTBEAT.md.",
+        check=each_of("heartbeat", "cron"),
+    )
 
 
 class WorkspaceFiles:
@@ -40,43 +74,130 @@ class WorkspaceFiles:
 
     def __init__(self, config: WorkspaceFilesConfig) -> None:
         self.config = config
+        self._cuts: dict[str, tuple[Injected, ...]] = {}  # by session id, where something was cut
+        self._state_dirs: dict[str, Path] = {}  # by session id: where its snapshot lies
+
+    @hookimpl(tryfirst=True)
+    def prompt_files(self, context: PromptContext) -> Iterable[PromptFile]:
+        files = files_for_session(
+            self._files(context),
+            kind=context.kind,
+            chat_type=context.chat_type,
+            trigger=context.trigger,
+            lightweight=self.config.lightweight,
+            memory_in_groups=self.config.memory_in_groups,
+        )
+        return (*files, *context.files)
 
     @hookimpl
-    def prompt_sections(self, context: RegistrationContext) -> Iterable[PromptSection]:
-        left = self.config.total_max_chars
-        sections = []
-        for number, path in enumerate(stable_files(context.workspace)):
-            text = read_text_file(path).text.strip()
-            if not text or left <= 0:
-                continue
-            shown = shorten(text, min(self.config.file_max_chars, left), path.name)
-            left -= len(shown)
-            section = PromptSection(path.name, f"## {path.name}\n{shown}", WORKSPACE_ORDER + number)
-            private = path.name.upper() == _PRIVATE.upper() and not self.config.memory_in_groups
-            sections.append(evolve(section, chats=PRIVATE_CHATS) if private else section)
-        return sections
+    def prompt_sections(self, context: PromptContext) -> Iterable[PromptSection]:
+        safe = [evolve(f, name=one_line(f.name), path=one_line(f.path)) for f in context.files]
+        fitted = fit_files(safe, self.config.file_max_chars, self.config.total_max_chars)
+        for warning in fitted.warnings:
+            log.warning("%s", warning)
+        if any(f.truncated for f in fitted.files):
+            self._cuts[context.session_id] = fitted.files
+        on_disk = {f.path: f for f in read_files(context.workspace)} if context.preview else {}
+        sections = [
+            self._section(number, injected, on_disk.get(original.path, original) != original)
+            for number, (injected, original) in enumerate(zip(fitted.files, context.files, strict=True), start=1)
+        ]
+        return (*self._heading(fitted.files), *sections)
+
+    @hookimpl
+    def before_turn(self, event: BeforeTurn, host: Host) -> None:
+        """Tell of cuts once, as a line of the conversation: the prompt itself stays as it is."""
+        files = self._cuts.get(host.turn.session_id, ())
+        signature = cut_signature(files, self.config.file_max_chars, self.config.total_max_chars)
+        if signature is None or self.config.truncation_warning != "once":
+            return
+        digest = hashlib.sha256(signature.encode()).hexdigest()[:16]
+        seen = tuple(host.session_entry().get(SEEN_FIELD) or ())
+        if digest not in seen:
+            host.enqueue_event(_warning(files))
+            host.patch_session_entry(**{SEEN_FIELD: list(remember(seen, digest))})
+
+    @hookimpl
+    def session_end(self, event: SessionEnd) -> None:
+        self._cuts.pop(event.session_id, None)
+        state_dir = self._state_dirs.pop(event.session_id, None)
+        if state_dir is not None:
+            forget(state_dir, event.session_id, _SNAPSHOT)
+
+    def _files(self, context: PromptContext) -> tuple[PromptFile, ...]:
+        """The files as they were when the session began."""
+        snapshot = kept(context.state_dir, context.session_id, _SNAPSHOT, list[dict[str, Any]])
+        self._state_dirs[context.session_id] = context.state_dir
+        if snapshot is not None:
+            return tuple(PromptFile(**row) for row in snapshot)
+        files = read_files(context.workspace)
+        for file in files:
+            if file.problem:
+                log.warning("workspace file %s is left out: %s", file.name, file.problem)
+        if not context.preview:
+            rows = [{"name": f.name, "path": f.path, "text": f.text, "problem": f.problem} for f in files]
+            keep(context.state_dir, context.session_id, _SNAPSHOT, rows)
+        return files
+
+    def _heading(self, files: Iterable[Injected]) -> Iterator[PromptSection]:
+        shown = [f for f in files if f.text]
+        lines = [_HEADING] if shown else []
+        if any(f.file.name.lower() == "soul.md" and f.file.text is not None for f in shown):
+            lines.append(_SOUL)
+        if self.config.truncation_warning == "always" and any(f.truncated for f in files):
+            lines.append(_warning(files))
+        if lines:
+            yield PromptSection("project-context", "\n\n".join(lines), FILES_ORDER, WORKING)
+
+    def _section(self, number: int, injected: Injected, changed: bool) -> PromptSection:
+        file = injected.file
+        notes = [
+            file.problem or ("missing" if file.text is None else ""),
+            cut_note(injected) if injected.truncated else "",
+            "near its limit" if is_near_limit(injected, self.config.file_max_chars) else "",
+            "changed on disk; counts from the next session" if changed else "",
+        ]
+        return PromptSection(
+            file.name,
+            f"## {file.path}\n\n{injected.text}" if injected.text else "",
+            FILES_ORDER + number,
+            WORKING,
+            note="; ".join(filter(None, notes)),
+            details={
+                "path": file.path,
+                "rawCharacters": injected.raw,
+                "injectedCharacters": len(injected.text),
+                "missing": file.text is None,
+                "causes": list(injected.causes),
+                "changedOnDisk": changed,
+            },
+        )
 
 
-def stable_files(workspace: Path) -> list[Path]:
-    """The files that exist, are plain files inside the workspace, and are not huge."""
-    root = workspace.resolve()
-    found = []
-    for name in FILES:
-        path = workspace / name
-        if not path.exists() and name == _PRIVATE:
-            path = workspace / "memory.md"
-        if not path.is_file() or not path.resolve().is_relative_to(root):
-            continue
-        stat = path.stat()
-        if stat.st_nlink == 1 and stat.st_size <= _MAX_BYTES:
-            found.append(path)
-    return found
+def read_files(workspace: Path) -> tuple[PromptFile, ...]:
+    """The workspace's files as they are now, in their order; a memory file only where there is one."""
+    present = _names(workspace)
+    memory = next((_read(workspace, n) for n in MEMORY_FILES if n in present), None)
+    fixed = (_read(workspace, n) for n in FIXED_FILES)
+    return (*fixed, memory) if memory is not None and memory.text is not None else tuple(fixed)
 
 
-def shorten(text: str, limit: int, name: str) -> str:
-    """The text within a limit of characters: its head and tail with a marker between them."""
-    if len(text) <= limit:
-        return text
-    head, tail = int(limit * _HEAD_SHARE), int(limit * _TAIL_SHARE)
-    marker = f"\n\n[... {name} is cut here: {len(text) - head - tail} of {len(text)} characters left out ...]\n\n"
-    return text[:head] + marker + (text[-tail:] if tail else "")
+def _read(workspace: Path, name: str) -> PromptFile:
+    path = workspace / name
+    try:
+        return PromptFile(name, str(path), read_inside(workspace, path, MAX_BYTES))
+    except Refused as refused:
+        return PromptFile(name, str(path), problem=str(refused))
+
+
+def _names(folder: Path) -> set[str]:
+    """Names as they are stored, so that a disk that ignores their case gives no file twice."""
+    try:
+        return set(os.listdir(folder))  # noqa: PTH208
+    except OSError:  # no workspace: all files are missing
+        return set()
+
+
+def _warning(files: Iterable[Injected]) -> str:
+    lines = "\n".join(f"- {line}" for line in cut_lines(tuple(files)))
+    return f"Some workspace files were cut in the system prompt; read them where you need the rest.\n{lines}"
