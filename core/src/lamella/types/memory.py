@@ -247,6 +247,11 @@ class TraitedEmbedder(Embedder, Protocol):
     def traits(self) -> EmbedderTraits: ...
 
 
+def traits_of(embedder: Embedder) -> EmbedderTraits:
+    """What an embedder tells of itself; nothing when it does not tell."""
+    return embedder.traits if isinstance(embedder, TraitedEmbedder) else EmbedderTraits()
+
+
 class EmbedderFactory(Protocol):
     def __call__(self) -> Embedder: ...
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from lamella.errors import MissingExtra, ModelError
-from lamella.types.memory import Embedder, EmbedderRegistration, EmbedderTraits, TraitedEmbedder
+from lamella.types.memory import Embedder, EmbedderRegistration, EmbedderTraits, traits_of
 from lamella_embedders.config import LOCAL, PROVIDERS, REMOTE, Config
 from lamella_embedders.remote.keys import NoKey
 from lamella_embedders.static import provider as static
@@ -54,7 +54,7 @@ class Chosen:
 
     @property
     def traits(self) -> EmbedderTraits:
-        return self._embedder.traits if isinstance(self._embedder, TraitedEmbedder) else EmbedderTraits()
+        return traits_of(self._embedder)
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """float32 (len(texts), dimensions)."""

@@ -49,8 +49,8 @@ class SqliteBackend:
     def __init__(self, context: BackendContext, config: Config) -> None:
         self._context = context
         self._config = config
-        self._style = Style(config.snippet_chars, config.dense_share)
-        self._chunking = Chunking(config.chunk_tokens, config.chunk_overlap)
+        self._style = _style(config)
+        self._chunking = Chunking(config.chunk_tokens, config.chunk_overlap, config.chunk_rule)
         self._meaning = Meaning(config.embedder, context.embedders)
         self._index = self._index_in(context.state_dir)
         self._passing: tempfile.TemporaryDirectory[str] | None = None
@@ -193,6 +193,17 @@ class SqliteBackend:
         if not self._meaning.installed:
             return f"embedder {self._meaning.name!r} is not installed: pip install lamella-embedders"
         return None
+
+
+def _style(config: Config) -> Style:
+    return Style(
+        passage_chars=config.snippet_chars,
+        dense_share=config.dense_share,
+        fusion=config.fusion,
+        candidates=config.candidate_multiplier,
+        mmr_lambda=config.mmr_lambda,
+        half_life_days=config.half_life_days,
+    )
 
 
 def open_sqlite(context: BackendContext, config: Config) -> SqliteBackend:

@@ -7,20 +7,26 @@ from attrs import frozen
 from lamella.memory.paths import CURATED, CURATED_LOWER
 from lamella.text import chunk, segment
 from lamella.text.chunk import Chunk, chunk_text
+from lamella_memory_core.choices import LINES, OPENCLAW
+from lamella_memory_core.openclaw import openclaw_chunks
 
 
 @frozen(slots=True)
 class Chunking:
-    """How files are cut, in estimated tokens."""
+    """How files are cut: sizes in estimated tokens, and the rule, one of `CHUNK_RULES`."""
 
     size: int = 128
     overlap: int = 32
+    rule: str = LINES
 
     @property
     def identity(self) -> str:
         """Changes when the same files would give another index."""
-        return f"{chunk.IDENTITY}/{self.size}/{self.overlap}/{segment.IDENTITY}"
+        rule = chunk.IDENTITY if self.rule == LINES else self.rule
+        return f"{rule}/{self.size}/{self.overlap}/{segment.IDENTITY}"
 
     def cut(self, name: str, text: str) -> list[Chunk]:
         """The curated file holds one fact an entry, so it is cut by entries."""
+        if self.rule == OPENCLAW:
+            return openclaw_chunks(text, size=self.size, overlap=self.overlap)
         return chunk_text(text, size=self.size, overlap=self.overlap, by_entry=name in (CURATED, CURATED_LOWER))

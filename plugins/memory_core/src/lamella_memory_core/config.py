@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from attrs import frozen
+from attrs.validators import optional
 
-from lamella.config.schema import between, not_empty, setting
+from lamella.config.schema import between, not_empty, one_of, setting
+from lamella_memory_core.choices import CHUNK_RULES, FUSIONS, LINES, STANDARDISED
 
 
 @frozen(slots=True)
@@ -14,8 +16,29 @@ class Config:
     embedder: str = setting(
         "static", "What compares meanings: the name of an embedder, or none for words alone.", check=not_empty
     )
-    dense_share: float = setting(
-        0.5, "Part of the order that meaning has (0 to 1); words have the rest.", check=between(0, 1)
+    dense_share: float | None = setting(
+        None,
+        "Part of the order that meaning has (0 to 1), words have the rest; unset: what suits the embedder.",
+        check=optional(between(0, 1)),
+    )
+    fusion: str = setting(
+        STANDARDISED,
+        "How words and meaning become one order: standardised, or weighted as in OpenClaw.",
+        check=one_of(*FUSIONS),
+    )
+    candidate_multiplier: int = setting(
+        4,
+        "With weighted fusion: how many hits by words, and by meaning, are looked at for each result.",
+        check=between(1, 20),
+    )
+    mmr_lambda: float = setting(
+        1.0, "Below 1, results that repeat others come later (maximal marginal relevance); 1: off.", check=between(0, 1)
+    )
+    half_life_days: int = setting(
+        0, "Days after which a dated note counts half in the order; 0: age does not count.", check=between(0, 36_500)
+    )
+    chunk_rule: str = setting(
+        LINES, "How notes are cut: lines, or openclaw, which counts every character alike.", check=one_of(*CHUNK_RULES)
     )
     chunk_tokens: int = setting(128, "Size of an indexed passage, in estimated tokens.", check=between(16, 4000))
     chunk_overlap: int = setting(32, "About how many tokens of a passage the next one repeats.", check=between(0, 2000))

@@ -26,7 +26,6 @@ from lamella_memory_core.ranking import (
 if TYPE_CHECKING:
     from lamella_memory_core.arrays import Flags, Floats
 
-STANDARDISED, WEIGHTED = FUSIONS = ("standardised", "weighted")
 _MOST_CANDIDATES = 200
 
 
@@ -49,26 +48,25 @@ class Evidence:
 
 @frozen(slots=True, eq=False)
 class Question:
-    """What is asked of the passages. `share`: the part of the order that meaning has; `floor`: the least
-    score of an answer. Each (N,): `likeness`, cosines with the question or None; `named`, passages of a
-    day that it names; `allowed`, those that may be found."""
+    """What is asked of N passages. Each (N,): `likeness`, cosines with the question or None; `named`, those
+    of a day that it names; `allowed`, those that may be found. `floor`: the least score of an answer."""
 
     keywords: Keywords
     likeness: Floats | None
     named: Flags
     allowed: Flags
-    share: float = 0.5
     floor: float = 0.0
 
 
-def standardised_evidence(question: Question, catalog: Catalog) -> Evidence:
-    """Words and meaning as z-values over all passages, with neighbours, files and named days."""
+def standardised_evidence(question: Question, share: float, catalog: Catalog) -> Evidence:
+    """Words and meaning as z-values over all passages, `share` of the sum from meaning, with neighbours,
+    files and named days."""
     import numpy as np
 
     keywords, named = question.keywords, question.named
     words = standardised(keywords.passages) if keywords.found else None
     meaning = None if question.likeness is None else standardised(question.likeness)
-    mixed = fused(words, meaning, question.share)
+    mixed = fused(words, meaning, share)
     if mixed is None:
         mixed = np.zeros(len(catalog))
     around = with_neighbours(mixed, catalog)
@@ -86,8 +84,8 @@ def standardised_evidence(question: Question, catalog: Catalog) -> Evidence:
     )
 
 
-def weighted_evidence(question: Question, candidates: int) -> Evidence:
-    """A share of the cosine and the rest of x / (1 + x), x being BM25; the sum is the score.
+def weighted_evidence(question: Question, share: float, candidates: int) -> Evidence:
+    """A share of the cosine, and the rest of x / (1 + x), x being BM25; the sum is the score.
 
     Only the best of each side are candidates, at most 200; what is no candidate of a side counts 0
     there. When nothing reaches the floor, candidates by words need no more than words can give.
@@ -102,10 +100,10 @@ def weighted_evidence(question: Question, candidates: int) -> Evidence:
         by_meaning = _among(question.likeness, question.allowed, count)
         either = by_words | by_meaning
         meaning = np.where(by_meaning, question.likeness, 0.0)
-        order = question.share * meaning + (1.0 - question.share) * words
+        order = share * meaning + (1.0 - share) * words
     found = either & (order >= question.floor)
     if not found.any():
-        found = by_words & (order >= min(question.floor, 1.0 - question.share))
+        found = by_words & (order >= min(question.floor, 1.0 - share))
     return Evidence(order, np.clip(order, 0.0, 1.0), found, {"words": words, "meaning": meaning})
 
 
