@@ -83,7 +83,7 @@ class Turn:
             return TurnResult("", self.bench.file.id, error=too_long)
         try:
             await self._make_room(user, host)
-            addition = await self._unless_aborted(self._additions(text_of(user.content), host))
+            addition = await self._unless_aborted(self._additions(user, host))
         except ModelAborted as error:
             return self._stopped(user, error)
         if addition.model:
@@ -176,10 +176,16 @@ class Turn:
         if should_compact(tokens, limits.window, limits.reserve, self.bench.environment.settings.compaction.enabled):
             await self._compact("threshold", host)
 
-    async def _additions(self, prompt: str, host: SessionHost) -> h.PromptAddition:
+    async def _additions(self, user: UserMessage, host: SessionHost) -> h.PromptAddition:
         hooks = self.bench.environment.hooks
         base = self.bench.system_prompt()
-        event = h.BeforePromptBuild(prompt, tuple(self.bench.file.context().messages), base)
+        limits = self.bench.budget()
+        event = h.BeforePromptBuild(
+            text_of(user.content),
+            tuple(self.bench.file.context().messages),
+            base,
+            room=limits.window - limits.reserve - self.bench.tokens() - self.bench.environment.estimate(user),
+        )
         first = await hooks.before_prompt_build(event, host)
         second = await hooks.before_agent_start(event, host)
         merged = merge_additions([first, second])

@@ -86,11 +86,15 @@ class BeforeTurn:
 
 @frozen(slots=True)
 class BeforePromptBuild:
-    """Prompt and history are known; the request is not built yet."""
+    """Prompt and history are known; the request is not built yet.
+
+    `room`: tokens that additions may take before the window's reserve is touched; below 0 it is already.
+    """
 
     prompt: str
     messages: tuple[Message, ...]
     system_prompt: str
+    room: int = 0
 
 
 @frozen(slots=True)
