@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamella_memory_core.catalog import Catalog
-from lamella_memory_core.keywords import Keywords, rarity, strengths
+from lamella_memory_core.keywords import Keywords, rarity
 from lamella_memory_core.ranking import (
     best_positions,
     file_fit,
@@ -16,15 +16,14 @@ from lamella_memory_core.ranking import (
     standardised,
     with_neighbours,
 )
+from lamella_memory_core.words import strengths
 
 
 def catalog(*sizes: int) -> Catalog:
     """Files of so many passages."""
-    ids = np.arange(1, sum(sizes) + 1)
     names = tuple(f"memory/{i}.md" for i in range(len(sizes)))
-    return Catalog(
-        "s", ids, np.repeat(np.arange(len(sizes)), sizes), names, names, (None,) * len(sizes), np.array(sizes), ids - 1
-    )
+    numbers, firsts = np.arange(len(sizes)), np.cumsum(sizes) - np.array(sizes) + 1
+    return Catalog("s", names, names, (None,) * len(sizes), numbers, numbers, firsts, np.array(sizes))
 
 
 @given(st.integers(0, 500), st.integers(0, 500))

@@ -80,7 +80,7 @@ def count_lines(path: Path) -> int:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
 
 
-def write_atomic(path: Path, data: bytes, *, mode: int | None = None) -> None:
+def write_atomic(path: Path, data: bytes | bytearray, *, mode: int | None = None) -> None:
     """Replace a file's content: readers see all of the old or all of the new, also after a crash.
 
     An existing file keeps its permissions; `mode` is for a new one (default: what the umask leaves).
@@ -133,7 +133,7 @@ def sync_directory(folder: Path) -> None:
         os.close(fd)
 
 
-def _write_and_sync(fd: int, data: bytes) -> None:
+def _write_and_sync(fd: int, data: bytes | bytearray) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # The ids of a file's passages follow each other, see `schema.chunks`.
 _FILES = """
-SELECT path, source, files.id, version, coalesce(first, 0), coalesce(size, 0)
-FROM files LEFT JOIN (SELECT file_id, min(id) AS first, count(*) AS size FROM chunks GROUP BY file_id)
+SELECT path, source, files.id, version, coalesce(first_id, 0), coalesce(passages, 0)
+FROM files LEFT JOIN (SELECT file_id, min(id) AS first_id, count(*) AS passages FROM chunks GROUP BY file_id)
 ON file_id = files.id ORDER BY path
 """
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 APPLICATION_ID = 0x6C616D65  # "lame": tells our database from a foreign one
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 NAME = "memory.sqlite"
 _BUSY_SECONDS = 10.0

@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from lamella.text.segment import Term
 from lamella_memory_core.catalog import Catalog
-from lamella_memory_core.words import B, K1, Words
+from lamella_memory_core.words import K1, B, Words
 
 if TYPE_CHECKING:
     from lamella_memory_core.arrays import Floats

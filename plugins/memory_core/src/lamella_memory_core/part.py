@@ -36,13 +36,20 @@ class Part:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def runs(self, offset: int = 0) -> dict[int, tuple[int, int]]:
-        """By file: its first row, counted from `offset`, and how many there are."""
+    def first_rows(self, files: Numbers) -> Numbers:
+        """The first row of each of these files; all must be in this part."""
         import numpy as np
 
-        sizes = np.diff(self.firsts, append=len(self))
-        spans = zip((self.firsts + offset).tolist(), sizes.tolist(), strict=True)
-        return dict(zip(self.files.tolist(), spans, strict=True))
+        order = np.argsort(self.files)
+        first: Numbers = self.firsts[order[np.searchsorted(self.files, files, sorter=order)]]
+        return first
+
+    def rows(self, ids: Numbers) -> Numbers:
+        """The rows of passages; -1 for those of other parts."""
+        import numpy as np
+
+        row = np.minimum(np.searchsorted(self.ids, ids), max(len(self) - 1, 0))
+        return np.where(self.ids[row] == ids, row, -1) if len(self) else np.full(len(ids), -1)
 
     def arrays(self) -> dict[str, Any]:
         return {"ids": self.ids, "files": self.files, "firsts": self.firsts, **self.postings.arrays()}

@@ -28,6 +28,7 @@ generation = Table(
 )
 
 # `version`: the number of the state that the text came with, kept by `TRIGGERS`.
+# `line_map`: of a transcript, where the lines of its text stand in the file, as JSON; else null.
 # `mtime_ns` and `ctime_ns` are 0 when a later look must not trust them: see `changes.stamps`.
 files = Table(
     "files",
@@ -39,6 +40,7 @@ files = Table(
     Column("mtime_ns", BigInteger, nullable=False),
     Column("ctime_ns", BigInteger, nullable=False),
     Column("hash", String, nullable=False),
+    Column("line_map", Text),
     Column("version", Integer, nullable=False, server_default="0"),
 )
 

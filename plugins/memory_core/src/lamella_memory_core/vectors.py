@@ -1,4 +1,4 @@
-"""Vectors of passages: kept by text and embedder, brought up to date, read as one matrix.
+"""Vectors of passages: kept by text and embedder, and brought up to date. `matrix` reads them.
 
 A vector belongs to the identity of an embedder and the hash of a text. So a text that moves, comes
 back, or is in two places is embedded once, and vectors of two embedders never meet.
@@ -10,15 +10,12 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
-
 from lamella.errors import LamellaError
 from lamella.types.memory import Embedder, ProgressListener, SyncProgress
-from lamella_memory_core.catalog import Catalog
 from lamella_memory_core.database import Database, mark_changed
 
 if TYPE_CHECKING:
-    from lamella_memory_core.arrays import Flags, Singles
+    from lamella_memory_core.arrays import Singles
 
 GROUP = 128  # texts that are embedded and stored at once
 _PENDING = """
@@ -31,21 +28,6 @@ _LEFT_OVER = "FROM vectors WHERE hash NOT IN (SELECT hash FROM chunks)"
 
 class BadVectors(LamellaError):
     """An embedder gave something that is no vector of its own kind."""
-
-
-@frozen(slots=True, eq=False)
-class Matrix:
-    """Vectors of a catalog's N passages under one embedder: `rows` (N, dimensions), zeros where `known`
-    (N,) is False."""
-
-    stamp: str
-    identity: str
-    rows: Singles = field(repr=False)
-    known: Flags = field(repr=False)
-
-    @property
-    def missing(self) -> int:
-        return int(len(self.known) - self.known.sum())
 
 
 def pending(connection: sqlite3.Connection, identity: str) -> list[tuple[str, str]]:
@@ -95,23 +77,6 @@ def checked(vectors: Any, rows: int, embedder: Embedder) -> Singles:
     if not np.isfinite(matrix).all():
         raise BadVectors(f"{embedder.identity} gave a vector with numbers that are not finite")
     return matrix
-
-
-def load_matrix(connection: sqlite3.Connection, catalog: Catalog, identity: str, dimensions: int) -> Matrix:
-    """Read the vectors of one embedder. The catalog must be of the state that the connection sees."""
-    import numpy as np
-
-    found = connection.execute(
-        "SELECT chunks.id, vector FROM vectors JOIN embedders ON embedders.id = embedder_id"
-        " JOIN chunks ON chunks.hash = vectors.hash WHERE identity = ? AND length(vector) = ?",
-        (identity, 4 * dimensions),
-    )
-    rows, known = np.zeros((len(catalog), dimensions), dtype=np.float32), np.zeros(len(catalog), dtype=np.bool_)
-    while some := found.fetchmany(4096):  # in parts, so that the blobs are not all there beside the matrix
-        places = catalog.positions(np.array([row[0] for row in some], dtype=np.int64))
-        rows[places] = np.frombuffer(b"".join(row[1] for row in some), dtype="<f4").reshape(-1, dimensions)
-        known[places] = True
-    return Matrix(catalog.stamp, identity, rows, known)
 
 
 def _groups(waiting: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
