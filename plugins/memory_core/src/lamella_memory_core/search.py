@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from lamella.text.segment import query_terms
-from lamella.types.memory import MemoryHit, SearchQuery
+from lamella.types.memory import EmbedderTraits, MemoryHit, SearchQuery
 from lamella_memory_core.catalog import Catalog
+from lamella_memory_core.choices import STANDARDISED, WEIGHTED
 from lamella_memory_core.dates import named_spans
 from lamella_memory_core.diversity import diversified
 from lamella_memory_core.evidence import (
-    STANDARDISED,
-    WEIGHTED,
     Evidence,
     Question,
     faded,
@@ -28,7 +27,9 @@ from lamella_memory_core.evidence import (
 from lamella_memory_core.keywords import Keywords, keyword_strengths
 from lamella_memory_core.passages import Passage, Piece, Sizes, joined
 from lamella_memory_core.ranking import age_factors, best_positions
+from lamella_memory_core.shares import OPENCLAW_SHARE, dense_share
 from lamella_memory_core.snippet import make_snippet
+from lamella_memory_core.words import Words
 
 if TYPE_CHECKING:
     from lamella_memory_core.arrays import Flags, Floats, Numbers
@@ -45,13 +46,13 @@ _FILE_NAME = re.compile(r"(?:\./|\bmemory/)*([\w./-]*\w)\.md\b")
 class Style:
     """How passages are chosen and shown.
 
-    `dense_share`: the part of the order that meaning has. `candidates`: with `weighted` fusion, how many
-    of each side are looked at for each result. `mmr_lambda`: 1 for no diversity, see `diversified`.
-    `half_life_days`: after so many a dated file counts half; 0: never.
+    `dense_share`: the part of the order that meaning has; None: what suits. `candidates`: with `weighted`
+    fusion, how many of each side are looked at for each result. `mmr_lambda`: 1 for no diversity, see
+    `diversified`. `half_life_days`: after so many a dated file counts half; 0: never.
     """
 
     passage_chars: int = 1200
-    dense_share: float = 0.5
+    dense_share: float | None = None
     fusion: str = STANDARDISED
     candidates: int = 4
     mmr_lambda: float = 1.0
@@ -59,18 +60,26 @@ class Style:
 
 
 def search_index(
-    connection: sqlite3.Connection, catalog: Catalog, query: SearchQuery, style: Style, likeness: Floats | None = None
+    connection: sqlite3.Connection,
+    catalog: Catalog,
+    words: Words,
+    query: SearchQuery,
+    style: Style,
+    likeness: Floats | None = None,
+    traits: EmbedderTraits | None = None,
 ) -> tuple[MemoryHit, ...]:
-    """The best passages, best first.
+    """The best passages, best first. `words` finds the question's terms in the catalog's passages.
 
     `likeness` (N,): cosine of every passage with the question, when there are vectors. Without it only
-    passages with a word of the question, or of a day that it names, can be found.
+    passages with a word of the question, or of a day that it names, can be found. `traits`: of the
+    embedder that made them.
     """
     if not len(catalog):
         return ()
     terms = query_terms(_FILE_NAME.sub(r"\1", query.text))
-    keywords = keyword_strengths(connection, terms, catalog)
-    evidence = _evidence(catalog, query, style, keywords, likeness)
+    keywords = keyword_strengths(connection, terms, catalog, words)
+    question = _question(catalog, query, keywords, likeness)
+    evidence = _evidence(catalog, query, style, question, traits or EmbedderTraits())
     hits = best_positions(evidence.order, evidence.found, max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results))
     pieces = _pieces(connection, catalog, hits, evidence.order)
     alike = _apart(hits.tolist(), pieces, style) if style.mmr_lambda < 1 else {}
@@ -79,9 +88,9 @@ def search_index(
     scores = [float(evidence.shown[list(passage.positions)].max()) for passage in passages]
     if style.mmr_lambda == 1:
         scores = _falling(scores)
-    words = [term.text for term in terms if term.kind != "phrase"]
+    shown = [term.text for term in terms if term.kind != "phrase"]
     found = [
-        _hit(catalog, passage, score, words, style.passage_chars)
+        _hit(catalog, passage, score, shown, style.passage_chars)
         for passage, score in zip(passages, scores, strict=True)
     ]
     if query.explain:
@@ -91,22 +100,28 @@ def search_index(
     return tuple(found)
 
 
+def _question(catalog: Catalog, query: SearchQuery, keywords: Keywords, likeness: Floats | None) -> Question:
+    named = _named(catalog, query.text, _today(query))
+    return Question(keywords, likeness, named, _allowed(catalog, query), query.min_score)
+
+
 def _evidence(
-    catalog: Catalog, query: SearchQuery, style: Style, keywords: Keywords, likeness: Floats | None
+    catalog: Catalog, query: SearchQuery, style: Style, question: Question, traits: EmbedderTraits
 ) -> Evidence:
-    today = date.fromisoformat(query.today) if query.today else date.today()
-    named = _named(catalog, query.text, today)
-    question = Question(
-        keywords, likeness, named, _allowed(catalog, query), share=style.dense_share, floor=query.min_score
-    )
     if style.fusion == WEIGHTED:
-        evidence = weighted_evidence(question, style.candidates * query.max_results)
+        share = OPENCLAW_SHARE if style.dense_share is None else style.dense_share
+        evidence = weighted_evidence(question, share, style.candidates * query.max_results)
     else:
-        evidence = standardised_evidence(question, catalog)
-    if style.half_life_days:
-        factors = age_factors(catalog.days, today, style.half_life_days)
-        evidence = faded(evidence, factors[catalog.file])
-    return evidence
+        share = dense_share(style.dense_share, traits, query.text)
+        evidence = standardised_evidence(question, share, catalog)
+    if not style.half_life_days:
+        return evidence
+    factors = age_factors(catalog.days, _today(query), style.half_life_days)
+    return faded(evidence, factors[catalog.file])
+
+
+def _today(query: SearchQuery) -> date:
+    return date.fromisoformat(query.today) if query.today else date.today()
 
 
 def _allowed(catalog: Catalog, query: SearchQuery) -> Flags:
