@@ -40,6 +40,7 @@ class Session:
         self.runtime = runtime
         self.key = key
         self._new = new
+        self._bare = False  # the new session was asked for without anything to say
         self._trigger: Trigger = trigger
         self._thinking = thinking
         self._agent: AgentSession | None = None
@@ -70,9 +71,11 @@ class Session:
         if self._agent is not None:
             self._agent.abort()
 
-    def reset(self) -> None:
-        """Give the key a new session id at the next turn."""
+    def reset(self, *, bare: bool = False) -> None:
+        """Give the key a new session id at the next turn. `bare`: the user asked for nothing else, so the
+        session may begin with the notes of the last days."""
         self._new = True
+        self._bare = bare
 
     async def _locked(self, work: Callable[[AgentSession], Awaitable[T]]) -> T:
         store = self.runtime.store
@@ -142,7 +145,8 @@ class Session:
         before = str(previous.entry.get("sessionId") or "") if previous is not None else None
         if previous is not None and before:
             await hooks.session_end(h.SessionEnd(self.key.text, before, reason, previous.path), agent.host())
-        start = h.SessionStart(self.key.text, agent.file.id, reason, located.path, before)
+        start = h.SessionStart(self.key.text, agent.file.id, reason, located.path, before, self._bare)
+        self._bare = False
         await hooks.session_start(start, agent.host())
 
     def _close_file(self) -> None:

@@ -34,7 +34,7 @@ async def run_command(runtime: Runtime, session: Session, text: str) -> tuple[bo
     word, _, rest = text[1:].partition(" ")
     name, rest = word.lower(), rest.strip()
     if name in ("new", "reset"):
-        session.reset()
+        session.reset(bare=not rest)
         if not rest:
             Out.write("A new session starts with your next message.")
         return True, rest

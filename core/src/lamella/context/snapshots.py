@@ -1,19 +1,22 @@
-"""What a plugin keeps for one session: a small JSON file in the agent's state folder.
+"""What a plugin keeps for a session, so that its prompt stays the same as long as the session lasts.
 
-`prompts/<sessionId>.<name>.json`. It is derived: without it the source is read again.
+A small JSON file in the agent's state folder, `prompts/<sessionId>.<name>.json`. It is derived: where
+it is missing, what it holds is made again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from lamella.sessions.keys import is_session_id
 from lamella.text.files import write_atomic
+from lamella.types.hooks import PromptContext
 
 T = TypeVar("T")
 FOLDER = "prompts"
@@ -21,41 +24,50 @@ FOLDER = "prompts"
 log = logging.getLogger(__name__)
 
 
-def kept(state_dir: Path, session_id: str, name: str, kind: type[T]) -> T | None:
-    """What is kept for a session, of a type that msgspec knows; None when nothing can be read."""
-    path = _path(state_dir, session_id, name)
-    if path is None:
-        return None
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.MsgspecError) as error:
-        log.warning("%s cannot be used and is made anew: %s", path, error)
-        return None
+class Snapshots(Generic[T]):
+    """One plugin's snapshots; `kind` is a type that msgspec reads and writes."""
+
+    def __init__(self, name: str, kind: type[T]) -> None:
+        self._name = name
+        self._kind = kind
+        self._folder: Path | None = None
+
+    def of(self, context: PromptContext, make: Callable[[], T]) -> T:
+        """The session's value, made when there is none yet. It is kept unless the prompt is only shown."""
+        if not is_session_id(context.session_id):  # a session that has not begun
+            return make()
+        self._folder = context.state_dir / FOLDER
+        file = self._file(self._folder, context.session_id)
+        value = self._read(file)
+        if value is None:
+            value = make()
+            if not context.preview:
+                _write(file, value)
+        return value
+
+    def forget(self, session_id: str) -> None:
+        """Remove the value of a session that is over."""
+        if self._folder is not None and is_session_id(session_id):
+            with contextlib.suppress(FileNotFoundError):
+                self._file(self._folder, session_id).unlink()
+
+    def _file(self, folder: Path, session_id: str) -> Path:
+        return folder / f"{session_id}.{self._name}.json"
+
+    def _read(self, file: Path) -> T | None:
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=self._kind)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            log.warning("%s cannot be used and is made anew: %s", file, error)
+            return None
 
 
-def keep(state_dir: Path, session_id: str, name: str, value: object) -> None:
-    """Keep a value for a session. A folder that cannot be written is logged; the value is then made anew
-    by the next process."""
-    path = _path(state_dir, session_id, name)
-    if path is None:
-        return
+def _write(file: Path, value: object) -> None:
+    """A folder that cannot be written costs stability after a restart, not the turn."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, msgspec.json.encode(value), mode=0o600)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(file, msgspec.json.encode(value), mode=0o600)
     except OSError as error:
-        log.warning("%s cannot be written: %s", path, error)
-
-
-def forget(state_dir: Path, session_id: str, name: str) -> None:
-    """Remove what is kept for a session that is over."""
-    path = _path(state_dir, session_id, name)
-    if path is not None:
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
-
-
-def _path(state_dir: Path, session_id: str, name: str) -> Path | None:
-    """Where it lies; None for a session that has not begun, or an id that is no file name."""
-    return state_dir / FOLDER / f"{session_id}.{name}.json" if is_session_id(session_id) else None
+        log.warning("%s cannot be written: %s", file, error)

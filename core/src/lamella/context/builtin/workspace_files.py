@@ -11,13 +11,12 @@ import logging
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from attrs import evolve, frozen
 
 from lamella.config.schema import between, each_of, one_of, setting
 from lamella.context.prompt import FILES_ORDER, WORKING
-from lamella.context.snapshots import forget, keep, kept
+from lamella.context.snapshots import Snapshots
 from lamella.context.stable_files import (
     FIXED_FILES,
     MEMORY_FILES,
@@ -38,7 +37,6 @@ from lamella.types.host import Host
 
 MAX_BYTES = 2 * 1024 * 1024
 SEEN_FIELD = "truncationWarningsSeen"
-_SNAPSHOT = "files"
 _HEADING = "# Project Context\n\nThese files of the workspace belong to every conversation:"
 _SOUL = "SOUL.md says who you are and how you sound: keep to it unless a rule above it says otherwise."
 
@@ -75,12 +73,12 @@ class WorkspaceFiles:
     def __init__(self, config: WorkspaceFilesConfig) -> None:
         self.config = config
         self._cuts: dict[str, tuple[Injected, ...]] = {}  # by session id, where something was cut
-        self._state_dirs: dict[str, Path] = {}  # by session id: where its snapshot lies
+        self._snapshots = Snapshots("files", list[PromptFile])
 
     @hookimpl(tryfirst=True)
     def prompt_files(self, context: PromptContext) -> Iterable[PromptFile]:
         files = files_for_session(
-            self._files(context),
+            self._snapshots.of(context, lambda: list(read_files(context.workspace))),
             kind=context.kind,
             chat_type=context.chat_type,
             trigger=context.trigger,
@@ -97,10 +95,10 @@ class WorkspaceFiles:
             log.warning("%s", warning)
         if any(f.truncated for f in fitted.files):
             self._cuts[context.session_id] = fitted.files
-        on_disk = {f.path: f for f in read_files(context.workspace)} if context.preview else {}
+        on_disk = {one_line(f.path): f.text for f in read_files(context.workspace)} if context.preview else {}
         sections = [
-            self._section(number, injected, on_disk.get(original.path, original) != original)
-            for number, (injected, original) in enumerate(zip(fitted.files, context.files, strict=True), start=1)
+            self._section(number, placed, on_disk.get(placed.file.path, placed.file.text) != placed.file.text)
+            for number, placed in enumerate(fitted.files, start=1)
         ]
         return (*self._heading(fitted.files), *sections)
 
@@ -120,24 +118,7 @@ class WorkspaceFiles:
     @hookimpl
     def session_end(self, event: SessionEnd) -> None:
         self._cuts.pop(event.session_id, None)
-        state_dir = self._state_dirs.pop(event.session_id, None)
-        if state_dir is not None:
-            forget(state_dir, event.session_id, _SNAPSHOT)
-
-    def _files(self, context: PromptContext) -> tuple[PromptFile, ...]:
-        """The files as they were when the session began."""
-        snapshot = kept(context.state_dir, context.session_id, _SNAPSHOT, list[dict[str, Any]])
-        self._state_dirs[context.session_id] = context.state_dir
-        if snapshot is not None:
-            return tuple(PromptFile(**row) for row in snapshot)
-        files = read_files(context.workspace)
-        for file in files:
-            if file.problem:
-                log.warning("workspace file %s is left out: %s", file.name, file.problem)
-        if not context.preview:
-            rows = [{"name": f.name, "path": f.path, "text": f.text, "problem": f.problem} for f in files]
-            keep(context.state_dir, context.session_id, _SNAPSHOT, rows)
-        return files
+        self._snapshots.forget(event.session_id)
 
     def _heading(self, files: Iterable[Injected]) -> Iterator[PromptSection]:
         shown = [f for f in files if f.text]
@@ -187,6 +168,7 @@ def _read(workspace: Path, name: str) -> PromptFile:
     try:
         return PromptFile(name, str(path), read_inside(workspace, path, MAX_BYTES))
     except Refused as refused:
+        log.warning("workspace file %s counts as missing: %s", name, refused)
         return PromptFile(name, str(path), problem=str(refused))
 
 
