@@ -153,13 +153,17 @@ ProgressListener: TypeAlias = Callable[[SyncProgress], None]
 class BackendContext:
     """What a backend is opened for: one agent's workspace, and a folder for what it derives.
 
-    `embedders` are those on offer, by name.
+    `embedders` are those on offer, by name. `extra_paths`: Markdown files and folders beside the usual
+    ones, as they are configured (see `lamella.memory.roots`). `transcripts`: a folder whose session
+    transcripts count as memory too; None: none do. `scan_memory` takes both.
     """
 
     agent_id: str
     workspace: Path
     state_dir: Path
     embedders: Mapping[str, EmbedderRegistration] = field(factory=dict, repr=False)
+    extra_paths: tuple[str, ...] = ()
+    transcripts: Path | None = None
 
 
 @runtime_checkable
@@ -353,14 +357,17 @@ class MemoryService(Protocol):
         """Release files and connections. May be called more than once."""
 
 
+WatchReason: TypeAlias = Literal["start", "change", "interval"]
+
+
 @frozen(slots=True)
 class WatchEvent:
     """A sync of a memory that follows its files: why it was made, and its report or what went wrong.
 
-    `at` in Unix milliseconds. `reason`: `start`, `change`, `interval`.
+    `at` in Unix milliseconds.
     """
 
-    reason: str
+    reason: WatchReason
     at: int
     report: SyncReport | None = None
     error: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +24,7 @@ class Errand(Generic[T]):
 
     def __init__(self, work: Callable[[], T], name: str) -> None:
         self._future: futures.Future[T] = futures.Future()
+        self._future.set_running_or_notify_cancel()  # so that nobody who waits can cancel it
         self._waited = 0.0
         threading.Thread(target=self._run, args=(work,), name=name, daemon=True).start()
 
@@ -48,6 +50,17 @@ class Errand(Generic[T]):
             if not ended:
                 raise StillRunning
         return self._future.result()
+
+    async def outcome(self, seconds: float) -> T:
+        """The same for coroutines, with seconds for each call."""
+        waiting = asyncio.wrap_future(self._future)
+        try:
+            await asyncio.wait({waiting}, timeout=seconds)
+            if not waiting.done():
+                raise StillRunning
+            return waiting.result()
+        finally:
+            waiting.cancel()
 
     def _run(self, work: Callable[[], T]) -> None:
         try:

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from lamella.plugins import hookimpl
-from lamella.types.hooks import MemoryContext, PromptSection, RegistrationContext
+from lamella.types.hooks import (
+    BeforePromptBuild,
+    MemoryContext,
+    PromptAddition,
+    PromptSection,
+    RegistrationContext,
+    SessionStart,
+)
+from lamella.types.host import Host
 from lamella.types.memory import BackendContext, BackendRegistration, MemoryBackend, MemoryService
 from lamella.types.tools import Tool
 from lamella_memory_core.config import Config as _Config
 from lamella_memory_core.prompt import memory_section
 from lamella_memory_core.tools import memory_tools
+
+if TYPE_CHECKING:
+    from lamella_memory_core.recaller import Recaller
+    from lamella_memory_core.service import Memory
 
 
 class MemoryCore:
@@ -23,6 +36,8 @@ class MemoryCore:
 
     def __init__(self, config: _Config) -> None:
         self.config = config
+        self._memory: Memory | None = None
+        self._recaller: Recaller | None = None
 
     @hookimpl
     def register_memory_backends(self, context: RegistrationContext) -> Iterable[BackendRegistration]:
@@ -32,7 +47,21 @@ class MemoryCore:
     def open_memory(self, context: MemoryContext) -> MemoryService:
         from lamella_memory_core.service import Memory
 
-        return Memory(context)
+        self._memory = Memory(context, self.config)
+        if self.config.auto_recall:
+            from lamella_memory_core.recaller import Recaller
+
+            self._recaller = Recaller(self._memory, self.config)
+        return self._memory
+
+    @hookimpl
+    async def session_start(self, event: SessionStart, host: Host) -> None:
+        if self._memory is not None and self.config.sync_on_session_start:
+            self._memory.sync_in_background()
+
+    @hookimpl
+    async def before_prompt_build(self, event: BeforePromptBuild, host: Host) -> PromptAddition | None:
+        return await self._recaller.before_prompt(event, host) if self._recaller is not None else None
 
     @hookimpl
     def register_tools(self, context: RegistrationContext) -> Iterable[Tool]:

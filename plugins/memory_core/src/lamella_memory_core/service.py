@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from attrs import evolve
 
 from lamella.errors import LamellaError, MemoryUnavailable
+from lamella.memory.paths import CURATED, CURATED_LOWER, FOLDER, is_note
 from lamella.memory.reading import read_memory
+from lamella.memory.roots import extra_roots
 from lamella.memory.writer import MemoryWriter
-from lamella.text.days import human_day
+from lamella.text.days import human_day, unix_ms
 from lamella.types.hooks import MemoryContext
 from lamella.types.memory import (
     BackendContext,
@@ -19,10 +23,17 @@ from lamella.types.memory import (
     MemoryResults,
     MemoryText,
     MemoryWrite,
+    ProgressListener,
     Provenance,
     SearchQuery,
     SyncReport,
+    WatchEvent,
 )
+from lamella_memory_core.config import Config
+from lamella_memory_core.errand import Errand
+from lamella_memory_core.synced import note_synced, read_synced, what_failed
+from lamella_memory_core.upkeep import Upkeep
+from lamella_memory_core.watch import Root, Watch
 
 log = logging.getLogger(__name__)
 
@@ -30,16 +41,24 @@ log = logging.getLogger(__name__)
 class Memory:
     """Implements `lamella.types.memory.MemoryService` over the backend that the configuration names.
 
-    Calls may come from several threads; the backend sees one at a time.
+    Calls may come from several threads; the backend sees one search, and one sync, at a time. A
+    process that searches twice begins to follow the files.
     """
 
-    def __init__(self, context: MemoryContext) -> None:
+    def __init__(self, context: MemoryContext, config: Config | None = None) -> None:
         """Raises `MemoryUnavailable` when the chosen backend is not on offer, `UsageError` for an
         unknown time zone."""
         self._context = context
-        self._backend = _open_backend(context)
+        self._config = config or Config()
+        self._backend = _open_backend(context, self._config)
         self._writer = MemoryWriter(context.workspace, context.state_dir, context.timezone)
-        self._lock = threading.RLock()
+        self._one_search = threading.Lock()
+        self._one_sync = threading.Lock()
+        self._searched = False
+        self._background: Errand[SyncReport] | None = None
+        watch = Watch(_roots(context, self._config)) if self._config.watch else None
+        quiet, interval = self._config.watch_debounce_ms / 1000, self._config.sync_interval_minutes * 60
+        self._upkeep = Upkeep(self._sync_backend, watch, quiet, interval)
 
     @property
     def backend(self) -> MemoryBackend:
@@ -52,11 +71,22 @@ class Memory:
     def search(self, query: SearchQuery) -> MemoryResults:
         if query.today is None:
             query = evolve(query, today=human_day(tz=self._context.timezone))
-        with self._lock:
-            return self._backend.search(query)
+        if self._searched:
+            self._upkeep.begin()
+        with self._one_search:
+            self._searched = True
+            mark = self._upkeep.look()
+            as_is = query.as_is or not self._config.sync_on_search or self._holds_all()
+            found = self._backend.search(evolve(query, as_is=as_is))
+        if found.in_step:
+            self._upkeep.confirm(mark)
+            note_synced(self._context.state_dir, unix_ms())
+        return found
 
     def read(self, path: str, *, start_line: int = 1, lines: int | None = None) -> MemoryText:
-        return read_memory(self._context.workspace, path, start_line=start_line, lines=lines)
+        return read_memory(
+            self._context.workspace, path, start_line=start_line, lines=lines, extra_paths=self._config.extra_paths
+        )
 
     def append(self, text: str, *, path: str | None = None, provenance: Provenance) -> MemoryWrite:
         """Append and index. The note is safe when this returns; the index can catch up later."""
@@ -67,20 +97,79 @@ class Memory:
             log.warning("%s was written, but the index is not up to date: %s", written.path, error)
         return written
 
-    def sync(self, *, force: bool = False) -> SyncReport:
-        with self._lock:
-            return self._backend.sync(force=force)
+    def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
+        mark = self._upkeep.look()
+        report = self._sync_backend(force=force, progress=progress)
+        self._upkeep.confirm(mark)
+        return report
+
+    def sync_in_background(self) -> None:
+        """Begin to bring the index up to date, unless that goes on already. What goes wrong is noted."""
+        if self._background is None or self._background.done:
+            self._background = Errand(self.sync, "lamella-sync")
+
+    def watch(self, told: Callable[[WatchEvent], None], stopped: threading.Event) -> None:
+        """Implements `lamella.types.memory.WatchingMemory`."""
+        self._upkeep.run(told, stopped)
 
     def status(self) -> dict[str, Any]:
-        with self._lock:
-            return self._backend.status()
+        synced = read_synced(self._context.state_dir)
+        facts = self._backend.status()
+        return {
+            **facts,
+            "lastSync": synced.at,
+            "lastError": synced.error or None,
+            "watch": self._upkeep.facts(),
+            "autoRecall": self._config.auto_recall,
+            "off": [*facts.get("off", []), *self._off()],
+        }
 
     def close(self) -> None:
-        with self._lock:
-            self._backend.close()
+        self._upkeep.stop()
+        self._backend.close()
+        self._upkeep.close()
+        if self._background is not None:
+            self._background.wait(2.0)
+
+    def _sync_backend(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
+        begun = unix_ms()
+        try:
+            with self._one_sync:
+                report = self._backend.sync(force=force, progress=progress)
+        except LamellaError as error:
+            note_synced(self._context.state_dir, begun, str(error))
+            raise
+        note_synced(self._context.state_dir, begun, what_failed(report))
+        return report
+
+    def _holds_all(self) -> bool:
+        """Whether nothing has changed since the last look. Transcripts are not followed: most that happens
+        to them can wait, which only a look at them tells."""
+        return self._upkeep.holds_all() and not self._config.session_memory
+
+    def _off(self) -> list[dict[str, str]]:
+        """What the settings have switched off, and what switches it on."""
+        section = "plugins.config.memory-core"
+        switches = {
+            "following the files": (self._config.watch, "watch = true"),
+            "sync on search": (self._config.sync_on_search, "sync_on_search = true"),
+            "recall before a turn": (self._config.auto_recall, "auto_recall = true"),
+        }
+        return [{"what": what, "turnOn": f"{section}.{how}"} for what, (on, how) in switches.items() if not on]
 
 
-def _open_backend(context: MemoryContext) -> MemoryBackend:
+def _roots(context: MemoryContext, config: Config) -> list[Root]:
+    """The folders that hold memory."""
+    workspace = context.workspace
+    roots = [Root(workspace, frozenset((CURATED, CURATED_LOWER, FOLDER))), Root(workspace / FOLDER)]
+    return roots + [_extra_root(Path(extra.path)) for extra in extra_roots(workspace, config.extra_paths)]
+
+
+def _extra_root(path: Path) -> Root:
+    return Root(path.parent, frozenset((path.name,))) if is_note(path.name) else Root(path)
+
+
+def _open_backend(context: MemoryContext, config: Config) -> MemoryBackend:
     registered = context.backends.get(context.backend)
     if registered is None:
         on_offer = ", ".join(sorted(context.backends)) or "none"
@@ -88,4 +177,13 @@ def _open_backend(context: MemoryContext) -> MemoryBackend:
             f"memory backend {context.backend!r} is not installed (on offer: {on_offer})",
             hint=f"pip install lamella-{context.backend}-backend, or set memory.backend to one on offer.",
         )
-    return registered.factory(BackendContext(context.agent_id, context.workspace, context.state_dir, context.embedders))
+    return registered.factory(
+        BackendContext(
+            context.agent_id,
+            context.workspace,
+            context.state_dir,
+            context.embedders,
+            extra_paths=config.extra_paths,
+            transcripts=context.sessions_dir if config.session_memory else None,
+        )
+    )

@@ -1,0 +1,57 @@
+"""When an agent's memory was last brought up to date, and what went wrong: known to later processes."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+from attrs import frozen
+
+from lamella.text.files import write_atomic
+from lamella.types.memory import SyncReport
+
+NAME = "memory-sync.json"
+# A sync without news is noted this seldom, so that searches do not write a file each.
+_SELDOM_MS = 60_000
+
+log = logging.getLogger(__name__)
+
+
+@frozen(slots=True)
+class Synced:
+    """The last sync: `at` in Unix milliseconds, None before the first that went well. `error` is empty
+    when nothing went wrong since."""
+
+    at: int | None = None
+    error: str = ""
+
+
+def read_synced(state_dir: Path) -> Synced:
+    """What is noted in a state folder; a file that cannot be read says nothing."""
+    try:
+        noted = json.loads((state_dir / NAME).read_bytes())
+        at, error = noted["at"], noted["error"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return Synced()
+    return Synced(at if isinstance(at, int) else None, error if isinstance(error, str) else "")
+
+
+def note_synced(state_dir: Path, at: int, error: str = "") -> None:
+    """Note a sync that went well, or what went wrong. A folder that cannot be written is left alone."""
+    before = read_synced(state_dir)
+    if error == before.error and at - (before.at or 0) < _SELDOM_MS:
+        return
+    now = Synced(before.at if error else at, error)
+    try:
+        write_atomic(state_dir / NAME, json.dumps({"at": now.at, "error": now.error}).encode())
+    except OSError as failure:
+        log.debug("the sync is not noted: %s", failure)
+
+
+def what_failed(report: SyncReport) -> str:
+    """What a sync that came to its end could not do, or nothing."""
+    failed = [f"{problem.path}: {problem.reason}" for problem in report.failed[:3]]
+    more = len(report.failed) - len(failed)
+    parts = [*failed, *([f"{more} more files"] if more else []), *([report.degraded] if report.degraded else [])]
+    return "; ".join(parts)
