@@ -1,0 +1,48 @@
+"""Sections of AGENTS.md by the names of their headings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lamella.text.files import split_lines
+from lamella_compaction_safeguard.clip import clipped
+from lamella_compaction_safeguard.config import DEFAULT_SECTIONS
+from lamella_compaction_safeguard.markdown import headings
+
+_LEVELS = (2, 3)
+_LEGACY_SECTIONS = ("Every Session", "Safety")
+_CUT_OFF = "\n...[truncated]..."
+
+
+def extract_sections(markdown: str, names: Sequence[str]) -> dict[str, str]:
+    """The sections of these names that a text has, with their headings, by name as it was asked for.
+
+    A section is what stands below a heading of level 2 or 3, up to the next heading of its level or
+    above. Names are compared without regard to case; the first section of a name counts.
+    """
+    lines = split_lines(markdown)
+    found = headings(lines)
+    sections: dict[str, str] = {}
+    for name in names:
+        for position, heading in enumerate(found):
+            if heading.level in _LEVELS and heading.title.casefold() == name.strip().casefold():
+                after = (h.line for h in found[position + 1 :] if h.level <= heading.level)
+                sections[name] = "\n".join(lines[heading.line : next(after, len(lines))]).strip()
+                break
+    return sections
+
+
+def rules(markdown: str, names: Sequence[str], max_chars: int) -> str:
+    """The sections of these names in one text, at most `max_chars` and a mark; empty without any.
+
+    When the default names are asked for and none is there, those of older templates are looked for.
+    """
+    found = extract_sections(markdown, names)
+    if not found and is_default(names):
+        found = extract_sections(markdown, _LEGACY_SECTIONS)
+    return clipped("\n\n".join(found.values()), max_chars, _CUT_OFF)
+
+
+def is_default(names: Sequence[str]) -> bool:
+    """Whether these are the default names, in any order and case."""
+    return sorted(n.strip().casefold() for n in names) == sorted(n.casefold() for n in DEFAULT_SECTIONS)
