@@ -101,10 +101,7 @@ class SessionHost:
         return self._file.append_custom(custom_type, data).id
 
     def latest_entry(self, custom_type: str) -> Any:
-        for entry in reversed(self._file.branch_entries()):
-            if entry.type == "custom" and entry.text("customType") == custom_type:
-                return entry.fields.get("data")
-        return None
+        return self._file.latest_custom(custom_type)
 
     def replace_messages(self, replacements: Mapping[str, Message]) -> None:
         self._file.replace_messages(replacements)

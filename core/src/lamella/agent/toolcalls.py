@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from lamella.errors import LamellaError, ToolError
 from lamella.plugins.threads import contained, give_up, result_of, start_in_thread
 from lamella.sessions.lines import encode_line
-from lamella.text.shorten import left_out, shorten_result
+from lamella.text.shorten import shorten_result
 from lamella.tools.validation import validate_arguments
 from lamella.types import events as e
 from lamella.types.messages import (
@@ -102,7 +102,7 @@ async def run_tool_calls(
             emit(e.Notice("bad_tool_result", f"the result of {call.name} is kept as it was: a plugin's has {wrong}"))
         else:
             message = kept
-        message = shorten_result(message, MAX_RESULT_CHARS, left_out)
+        message = shorten_result(message, MAX_RESULT_CHARS)
         emit(e.MessageStart(message))
         emit(e.MessageEnd(message))
         return message

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)(b|kb|mb|gb|tb)?\Z")
@@ -21,6 +22,8 @@ def parse_duration(value: object, *, unit: str = "s") -> float:
         return value * _SECONDS[unit]
     if isinstance(value, str):
         text = value.strip().lower()
+        if _NUMBER.fullmatch(text):
+            return float(text) * _SECONDS[unit]
         parts = _DURATION.findall(text)
         if parts and "".join(n + u for n, u in parts) == text:
             return sum(float(n) * _SECONDS[u] for n, u in parts)

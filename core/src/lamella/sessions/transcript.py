@@ -168,6 +168,15 @@ class SessionFile:
         those that the context is made of."""
         return tuple(self._lines.entries(self._path))
 
+    def latest_custom(self, custom_type: str) -> Any:
+        """The data of the branch's newest `custom` entry of a type, as far back as it is loaded; None without one."""
+        for position in reversed(self._path):
+            if self._lines.heads[position].type == "custom":
+                entry = self._lines.entry(position)
+                if entry.text("customType") == custom_type:
+                    return entry.fields.get("data")
+        return None
+
     def lines(self) -> Lines:
         """All entries of the file, in file order."""
         self._load_whole()

@@ -29,25 +29,38 @@ _OUTCOME = re.compile(
 _CLOSING = ("}", "]")
 
 
+# The mark where something is missing. It may say more, such as the lines of a file.
+_MARK = re.compile(r"\n\n\[\.\.\. (\d+) of \d+ characters left out[^\]\n]* \.\.\.\]\n\n")
+
+
 @frozen(slots=True)
 class Cut:
-    """What stays of a text: `text[:head]` and `text[tail:]`. Without a tail, `tail` is the length."""
+    """What stays of a text: `text[:head]` and `text[tail:]`. Without a tail, `tail` is the length.
+
+    `earlier` counts what an older mark within the missing part stands for, less the mark itself.
+    """
 
     head: int
     tail: int
     length: int
+    earlier: int = 0
 
     @property
     def missing(self) -> int:
         """Characters left out."""
-        return self.tail - self.head
+        return self.tail - self.head + self.earlier
 
     @property
     def whole(self) -> bool:
         return self.head == self.length
 
 
-Marker: TypeAlias = Callable[[Cut], str]
+# Says more about a cut of a text, to stand in the mark: `: ...`, or nothing.
+Tell: TypeAlias = Callable[[str, Cut], str]
+
+
+def _nothing_more(_text: str, _cut: Cut) -> str:
+    return ""
 
 
 def find_cut(text: str, limit: int, *, suffix: int = 0, gap: int = 0, min_keep: int = MIN_KEEP) -> Cut:
@@ -86,18 +99,40 @@ def _tail_start(text: str, at: int) -> int:
     return character_start(text, at)
 
 
-def shorten(text: str, limit: int, marker: Marker, *, min_keep: int = MIN_KEEP) -> str:
-    """A text within a limit of characters, with a marker where something is missing.
+def shorten(text: str, limit: int, tell: Tell = _nothing_more, *, min_keep: int = MIN_KEEP) -> str:
+    """A text within a limit of characters, with a mark where something is missing.
 
-    The marker is made twice: once to know how long it can become, once for the real cut.
+    A text that was shortened before keeps one mark, which counts all that is missing.
     """
-    longest = len(marker(Cut(0, len(text), len(text))))
+    whole = Cut(0, len(text), len(text))
+    longest = len(_mark(text, whole, tell)) + 2 * len(str(len(text)))
     cut = find_cut(text, limit, suffix=longest, min_keep=min_keep)
-    return text if cut.whole else text[: cut.head] + marker(cut) + text[cut.tail :]
+    if cut.whole:
+        return text
+    cut = _with_older_mark(text, cut)
+    return text[: cut.head] + _mark(text, cut, tell) + text[cut.tail :]
+
+
+def _mark(text: str, cut: Cut, tell: Tell) -> str:
+    return f"\n\n[... {cut.missing} of {cut.length + cut.earlier} characters left out{tell(text, cut)} ...]\n\n"
+
+
+def _with_older_mark(text: str, cut: Cut) -> Cut:
+    """The cut, made wide enough to take in a mark that the text has already."""
+    found = older_mark(text)
+    if found is None:
+        return cut
+    earlier = int(found[1]) - len(found[0])
+    return Cut(min(cut.head, found.start()), max(cut.tail, found.end()), cut.length, earlier)
+
+
+def older_mark(text: str) -> re.Match[str] | None:
+    """The mark of a text that was shortened before."""
+    return _MARK.search(text)
 
 
 def shorten_result(
-    message: ToolResultMessage, limit: int, marker: Marker, *, min_keep: int = MIN_KEEP
+    message: ToolResultMessage, limit: int, tell: Tell = _nothing_more, *, min_keep: int = MIN_KEEP
 ) -> ToolResultMessage:
     """A tool result whose texts have at most `limit` characters together; the same object if they had.
 
@@ -108,7 +143,7 @@ def shorten_result(
         return message
 
     def part(text: str) -> str:
-        return shorten(text, max(limit * len(text) // total, 0), marker, min_keep=min_keep)
+        return shorten(text, limit * len(text) // total, tell, min_keep=min_keep)
 
     if isinstance(message.content, str):
         return evolve(message, content=part(message.content))
@@ -121,8 +156,3 @@ def text_length(message: ToolResultMessage) -> int:
     if isinstance(message.content, str):
         return len(message.content)
     return sum(len(b.text) for b in message.content if isinstance(b, TextBlock))
-
-
-def left_out(cut: Cut) -> str:
-    """The marker for outputs that cannot be read again in parts: how much is missing."""
-    return f"\n\n[... {cut.missing} of {cut.length} characters left out here ...]\n\n"
