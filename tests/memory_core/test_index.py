@@ -220,7 +220,7 @@ def test_a_settled_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("lamella_memory_core.changes._SETTLED_NS", -(10**18))
     backend = open_backend(workspace)
     backend.sync()
-    monkeypatch.setattr("lamella_memory_core.changes.load", lambda _file: pytest.fail("was read again"))
+    monkeypatch.setattr("lamella_memory_core.changes.read_content", lambda _file: pytest.fail("was read again"))
     assert backend.sync().unchanged == 1
 
 

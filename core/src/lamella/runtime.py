@@ -224,7 +224,14 @@ class Runtime:
         """Long-term memory of the plugin in its slot; None without one."""
         chosen, backends = self.settings.memory.backend, self.memory_backends
         context = h.MemoryContext(
-            self.agent_id, self.workspace, self.state_dir, self.agent.timezone, chosen, backends, self.embedders
+            self.agent_id,
+            self.workspace,
+            self.state_dir,
+            self.agent.timezone,
+            chosen,
+            backends,
+            self.embedders,
+            sessions_dir=self.store.folder,
         )
         service = self.hooks.open_memory(context)
         self._memory_open = service is not None

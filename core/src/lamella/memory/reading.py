@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from attrs import frozen
 
@@ -29,6 +30,16 @@ def load(file: MemoryFile) -> Content | None:
     Raises `MemoryPathError` when it is a link or no regular file (also when it became one just now),
     `OSError` when the system refuses.
     """
+    opened = open_plain(file)
+    if opened is None:
+        return None
+    with opened:
+        status = os.fstat(opened.fileno())
+        return Content(opened.read(), status)
+
+
+def open_plain(file: MemoryFile) -> BinaryIO | None:
+    """Open a memory file to read it; None when it does not exist. Raises as `load`."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         seen = file.path.lstat()
@@ -37,11 +48,12 @@ def load(file: MemoryFile) -> Content | None:
         fd = os.open(file.path, flags)
     except FileNotFoundError:
         return None
-    with os.fdopen(fd, "rb") as opened:
-        status = os.fstat(fd)
-        if not is_plain(status) or (status.st_dev, status.st_ino) != (seen.st_dev, seen.st_ino):
-            raise refusal(file.name)
-        return Content(opened.read(), status)
+    opened = os.fdopen(fd, "rb")
+    status = os.fstat(fd)
+    if not is_plain(status) or (status.st_dev, status.st_ino) != (seen.st_dev, seen.st_ino):
+        opened.close()
+        raise refusal(file.name)
+    return opened
 
 
 def read_memory(

@@ -19,11 +19,14 @@ from lamella.memory.paths import (
     FOLDER,
     MemoryFile,
     is_note,
+    is_plain,
     is_usable,
     names_in,
     real_workspace,
 )
 from lamella.memory.roots import ExtraRoot, extra_roots
+from lamella.memory.transcripts import SOURCE as SESSIONS
+from lamella.memory.transcripts import is_transcript
 from lamella.types.memory import FileProblem
 
 # Folders of tools: below an extra path they are no notes, however many Markdown files they hold.
@@ -32,11 +35,15 @@ IGNORED_FOLDERS = frozenset({".git", "node_modules", ".pnpm-store", ".venv", "ve
 
 @frozen(slots=True)
 class FoundFile:
-    """A memory file: its name, its absolute path, and the stat that tells whether it has changed."""
+    """A memory file: its name, its absolute path, and the stat that tells whether it has changed.
+
+    `source` is `memory` for Markdown, `sessions` for a transcript.
+    """
 
     name: str
     path: str = field(repr=False)
     stat: os.stat_result = field(repr=False)
+    source: str = "memory"
 
     @property
     def file(self) -> MemoryFile:
@@ -62,9 +69,9 @@ class Scan:
         return any(name == u or name.startswith(f"{u}/") for u in self.unseen)
 
 
-def scan_memory(workspace: Path, extra_paths: Sequence[str] = ()) -> Scan:
+def scan_memory(workspace: Path, extra_paths: Sequence[str] = (), transcripts: Path | None = None) -> Scan:
     """All memory files: the curated one (`memory.md` only where there is no `MEMORY.md`), notes, and
-    Markdown in the extra paths, each file once.
+    Markdown in the extra paths, each file once; and the session transcripts of a folder.
 
     Raises `UsageError` when the workspace is missing.
     """
@@ -77,6 +84,8 @@ def scan_memory(workspace: Path, extra_paths: Sequence[str] = ()) -> Scan:
         _walk(str(root / FOLDER), FOLDER, found)
     for extra in extra_roots(root, extra_paths):
         _take_extra(extra, found)
+    if transcripts is not None:
+        _take_transcripts(str(transcripts), found)
     return Scan(
         root,
         tuple(found.files[name] for name in sorted(found.files)),
@@ -97,13 +106,13 @@ class _Findings:
     folders: set[str] = field(factory=set)
     _seen: set[tuple[int, int]] = field(factory=set)
 
-    def add(self, name: str, path: str, status: os.stat_result) -> None:
+    def add(self, name: str, path: str, status: os.stat_result, source: str = "memory") -> None:
         """A memory file, unless it is there already, or `MEMORY.md` stands for it."""
         inode = (status.st_dev, status.st_ino)
         shadowed = name == CURATED_LOWER and CURATED in self.files
         if inode not in self._seen and not shadowed:
             self._seen.add(inode)
-            self.files[name] = FoundFile(name, path, status)
+            self.files[name] = FoundFile(name, path, status, source)
 
     def skip(self, name: str, reason: str) -> None:
         self.skipped[_shown(name)] = reason
@@ -148,6 +157,21 @@ def _take_extra(extra: ExtraRoot, found: _Findings) -> None:
         found.skip(extra.name, "neither a folder nor a Markdown file (.md)")
 
 
+def _take_transcripts(folder: str, found: _Findings) -> None:
+    """The transcripts directly in a folder, which need not exist."""
+    for entry in _listed(folder, SESSIONS, found):
+        if not is_transcript(entry.name):
+            continue
+        name = f"{SESSIONS}/{entry.name}"
+        status = _status(entry.path, name, found, entry)
+        if status is None:
+            continue
+        if is_plain(status) and is_usable(name):
+            found.add(name, entry.path, status, SESSIONS)
+        else:
+            found.skip(name, "a transcript must be a regular file with one name")
+
+
 def _walk(path: str, name: str, found: _Findings, *, ignored: Container[str] = ()) -> None:
     """Take in the Markdown files of a folder and of all below it. `name` is what results call it."""
     folders = [(path, name)]
@@ -156,16 +180,8 @@ def _walk(path: str, name: str, found: _Findings, *, ignored: Container[str] = (
         if name in found.folders:
             continue
         found.folders.add(name)
-        try:
-            with os.scandir(path) as scanned:
-                entries = list(scanned)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            found.lose(name or ".", f"cannot be listed: {error.strerror}")
-            continue
         start = f"{name}/" if name else ""
-        for entry in entries:
+        for entry in _listed(path, name or ".", found):
             below = start + entry.name
             if entry.is_dir(follow_symlinks=False):
                 if entry.name.lower() in ignored:
@@ -177,17 +193,35 @@ def _walk(path: str, name: str, found: _Findings, *, ignored: Container[str] = (
                 _look(entry.path, below, found, entry)
 
 
+def _listed(path: str, name: str, found: _Findings) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing when it is gone or cannot be listed, which is noted."""
+    try:
+        with os.scandir(path) as scanned:
+            return list(scanned)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        found.lose(name, f"cannot be listed: {error.strerror}")
+    return []
+
+
 def _look(path: str, name: str, found: _Findings, entry: os.DirEntry[str] | None = None) -> None:
     """Take in one file, or say why not."""
+    status = _status(path, name, found, entry)
+    if status is not None:
+        _take(path, name, status, found)
+
+
+def _status(path: str, name: str, found: _Findings, entry: os.DirEntry[str] | None) -> os.stat_result | None:
+    """The stat of a file itself, links not followed; None when it is gone or cannot be read, which is noted."""
     try:
         # What Windows tells of an entry does not say how many names it has.
-        status = os.lstat(path) if entry is None or os.name == "nt" else entry.stat(follow_symlinks=False)
+        return os.lstat(path) if entry is None or os.name == "nt" else entry.stat(follow_symlinks=False)
     except FileNotFoundError:
-        return
+        pass
     except OSError as error:
         found.lose(name, f"cannot be read: {error.strerror}")
-        return
-    _take(path, name, status, found)
+    return None
 
 
 def _take(path: str, name: str, status: os.stat_result, found: _Findings) -> None:

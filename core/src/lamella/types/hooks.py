@@ -361,7 +361,10 @@ class PromptContext(RegistrationContext):
 
 @frozen(slots=True)
 class MemoryContext:
-    """What long-term memory is opened with. `backend` is the chosen name, `backends` all on offer."""
+    """What long-term memory is opened with. `backend` is the chosen name, `backends` all on offer.
+
+    `sessions_dir`: the folder of the agent's transcripts.
+    """
 
     agent_id: str
     workspace: Path
@@ -370,3 +373,4 @@ class MemoryContext:
     backend: str
     backends: Mapping[str, BackendRegistration] = field(repr=False)
     embedders: Mapping[str, EmbedderRegistration] = field(repr=False)
+    sessions_dir: Path | None = None

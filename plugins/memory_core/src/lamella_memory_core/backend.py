@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from lamella.errors import LamellaError, MemoryUnavailable, UsageError
+from lamella.memory.scan import Scan, scan_memory
 from lamella.types.memory import (
     BackendContext,
     Degraded,
@@ -25,6 +26,7 @@ from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.config import Config
 from lamella_memory_core.database import is_busy
 from lamella_memory_core.errand import Errand, StillRunning
+from lamella_memory_core.growth import Growth
 from lamella_memory_core.index import Index
 from lamella_memory_core.meaning import QUESTION_SECONDS, Meaning, NoMeaning
 from lamella_memory_core.search import Style
@@ -117,7 +119,12 @@ class SqliteBackend:
                 self._passing.cleanup()
 
     def _index_in(self, folder: Path) -> Index:
-        return Index(folder, self._context.workspace, self._chunking, self._style, self._meaning)
+        growth = Growth(self._config.session_delta_bytes, self._config.session_delta_messages)
+        return Index(folder, self._scan, self._chunking, self._style, self._meaning, growth)
+
+    def _scan(self) -> Scan:
+        context = self._context
+        return scan_memory(context.workspace, context.extra_paths, context.transcripts)
 
     def _use_passing_index(self, error: MemoryUnavailable) -> None:
         log.warning("no memory index can be kept: %s", error)
@@ -164,7 +171,7 @@ class SqliteBackend:
         if earlier is not None and not earlier.done:  # it may have passed by what has changed since
             with contextlib.suppress(LamellaError):
                 earlier.result(seconds)
-        self._looking = Errand(lambda: self._index.sync_files(self._until_closed()), "lamella-sync")
+        self._looking = Errand(lambda: self._index.sync_files(self._until_closed(), patient=True), "lamella-sync")
         return self._looking.result(seconds)
 
     def _ask_embedder(self, query: SearchQuery, report: SyncReport | None, problems: list[str]) -> Singles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import time
 from collections.abc import Sequence
 from typing import Literal
@@ -11,17 +12,14 @@ from typing import Literal
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from lamella.errors import MemoryPathError
-from lamella.memory.reading import Content, load
 from lamella.memory.scan import FoundFile
 from lamella.text.chunk import Chunk
-from lamella.text.files import decode_text
 from lamella.text.segment import search_text
 from lamella.types.memory import FileProblem, ProgressListener, SyncProgress
 from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.database import mark_changed
 from lamella_memory_core.schema import chunks, files
-
-SOURCE = "memory"
+from lamella_memory_core.texts import Content, read_content
 # A file that was written this shortly ago may be written again without a new time stamp.
 _SETTLED_NS = 2_000_000_000
 
@@ -47,7 +45,7 @@ def take_in_all(
     for done, file in enumerate(found):
         progress(SyncProgress("files", done, len(found)))
         try:
-            content = load(file.file)
+            content = read_content(file)
         except (OSError, MemoryPathError) as error:
             reason = error.strerror if isinstance(error, OSError) else "became a link"
             failed.append(FileProblem(file.name, f"cannot be read: {reason}"))
@@ -64,29 +62,24 @@ def take_in_all(
 
 def _take_in(connection: Connection, file: FoundFile, content: Content, chunking: Chunking) -> Outcome:
     """Index one file. Looks at its row again, since another process may have been quicker."""
-    digest = hashlib.sha256(content.data).hexdigest()
-    values = {"hash": digest, **stamps(content, time.time_ns())}
+    values = {"hash": content.hash, "line_map": content.line_map, **stamps(content.stat, time.time_ns())}
     row = connection.execute(select(files.c.id, files.c.hash).where(files.c.path == file.name)).one_or_none()
     if row is None:
-        made = connection.execute(insert(files).values(path=file.name, source=SOURCE, **values))
+        made = connection.execute(insert(files).values(path=file.name, source=file.source, **values))
         file_id = int(made.lastrowid)
     else:
         file_id = row.id
         connection.execute(update(files).where(files.c.id == file_id).values(**values))
-        if row.hash == digest:
+        if row.hash == content.hash:
             return "unchanged"
         _delete_chunks(connection, file_id)
     mark_changed(connection)
-    decoded = decode_text(content.data)
-    if decoded.replaced:
-        log.warning("%s: %d places are not valid %s", file.name, decoded.replaced, decoded.encoding)
-    _insert_chunks(connection, file_id, file.name, chunking.cut(file.name, decoded.text))
+    _insert_chunks(connection, file_id, content.topic, chunking.cut(file.name, content.text))
     return "added" if row is None else "updated"
 
 
-def stamps(content: Content, now_ns: int) -> dict[str, int]:
+def stamps(stat: os.stat_result, now_ns: int) -> dict[str, int]:
     """What tells later, without reading, that the file is the same; zeros when it was just written."""
-    stat = content.stat
     settled = now_ns - max(stat.st_mtime_ns, stat.st_ctime_ns) > _SETTLED_NS
     return {
         "size": stat.st_size,
@@ -95,7 +88,7 @@ def stamps(content: Content, now_ns: int) -> dict[str, int]:
     }
 
 
-def _insert_chunks(connection: Connection, file_id: int, name: str, cut: Sequence[Chunk]) -> None:
+def _insert_chunks(connection: Connection, file_id: int, topic: str, cut: Sequence[Chunk]) -> None:
     if not cut:
         return
     first = connection.execute(select(func.coalesce(func.max(chunks.c.id), 0))).scalar_one() + 1
@@ -115,16 +108,11 @@ def _insert_chunks(connection: Connection, file_id: int, name: str, cut: Sequenc
             for number, c in enumerate(cut, first)
         ],
     )
-    named = search_text(topic_of(name))
+    named = search_text(topic)
     connection.exec_driver_sql(
         "INSERT INTO chunks_fts (rowid, body, name) VALUES (?, ?, ?)",
         [(number, search_text(c.text), named) for number, c in enumerate(cut, first)],
     )
-
-
-def topic_of(name: str) -> str:
-    """The telling part of a file's name: without the folder and the ending that all notes share."""
-    return name.removeprefix("memory/").removesuffix(".md")
 
 
 def remove(connection: Connection, name: str) -> int:

@@ -68,5 +68,20 @@ class Config:
     recall_timeout_ms: int = setting(
         300, "How long a turn waits for what is recalled; what comes later is dropped.", check=between(10, 10_000)
     )
+    extra_paths: tuple[str, ...] = setting(
+        (), "More Markdown files and folders to search, absolute or relative to the workspace."
+    )
+    session_memory: bool = setting(False, "Search what was said in sessions too, from their transcripts.")
+    session_delta_bytes: int = setting(
+        100_000, "A search reads a transcript in use again after so many new bytes; 0: any.", check=between(0)
+    )
+    session_delta_messages: int = setting(
+        50, "A search reads a transcript in use again after so many new lines; 0: any.", check=between(0)
+    )
+    curated_in_groups: bool = setting(False, "Let group and channel chats search and read MEMORY.md.")
+    sessions_in_groups: bool = setting(False, "Let group and channel chats search transcripts.")
+    citations: str = setting(
+        "auto", "Add sources to results: on, off, or auto (in chats with one person).", check=one_of("auto", "on", "off")
+    )
     read_lines: int = setting(200, "Most lines that memory_get returns at once.", check=between(1, 10_000))
     read_chars: int = setting(12_000, "Most characters that memory_get returns at once.", check=between(200, 200_000))

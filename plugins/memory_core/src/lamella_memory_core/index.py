@@ -9,18 +9,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lamella.errors import LamellaError, MemoryUnavailable
-from lamella.memory.scan import scan_memory
-from lamella.types.memory import MemoryHit, ProgressListener, SearchQuery, SyncReport
+from lamella.memory.scan import Scan
+from lamella.types.memory import MemoryHit, ProgressListener, SearchQuery, SyncReport, traits_of
 from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.database import Database, NotAnIndex
+from lamella_memory_core.growth import Growth
 from lamella_memory_core.meaning import Filler, Meaning
 from lamella_memory_core.search import Style, search_index
+from lamella_memory_core.shelf import Shelf
 from lamella_memory_core.staleness import files_behind
 from lamella_memory_core.sync import sync_index
-from lamella_memory_core.view import View
+from lamella_memory_core.texts import in_transcripts
+from lamella_memory_core.view import LEAST_PASSAGES, View
+from lamella_memory_core.warming import Warmer
 
 if TYPE_CHECKING:
     from lamella_memory_core.arrays import Floats, Singles
@@ -45,26 +49,44 @@ class Index:
     is broken is made anew.
     """
 
-    def __init__(self, folder: Path, workspace: Path, chunking: Chunking, style: Style, meaning: Meaning) -> None:
-        self._workspace = workspace
+    def __init__(
+        self,
+        folder: Path,
+        scan: Callable[[], Scan],
+        chunking: Chunking,
+        style: Style,
+        meaning: Meaning,
+        growth: Growth,
+    ) -> None:
+        self._scan = scan
+        self._growth = growth
         self._chunking = chunking
         self._style = style
         self._meaning = meaning
         self._database = Database(folder, chunking.identity)
         self._filler = Filler(self._database, meaning)
-        self._view = View()
+        self._view = View(Shelf(folder))
+        self._warmer = Warmer(self._database, folder)
         self._one_sync = threading.Lock()
 
     @property
     def path(self) -> Path:
         return self._database.path
 
-    def sync_files(self, progress: ProgressListener, *, force: bool = False) -> SyncReport:
-        """See `sync_index`; one at a time. Raises `UsageError` for a missing workspace."""
-        with self._one_sync:
-            return self._run(
-                lambda: sync_index(self._database, self._workspace, self._chunking, force=force, progress=progress)
+    def sync_files(self, progress: ProgressListener, *, force: bool = False, patient: bool = False) -> SyncReport:
+        """See `sync_index`; one at a time. `patient`: transcripts with little news can wait.
+
+        Raises `UsageError` for a missing workspace.
+        """
+        growth = self._growth if patient else None
+
+        def sync() -> SyncReport:
+            return sync_index(
+                self._database, self._scan(), self._chunking, force=force, growth=growth, progress=progress
             )
+
+        with self._one_sync:
+            return self._run(sync)
 
     def fill(self, progress: ProgressListener) -> int:
         """Make all vectors that are missing; the number of texts. Raises `NoMeaning`."""
@@ -87,6 +109,7 @@ class Index:
 
     def close(self) -> None:
         self._filler.close()
+        self._warmer.close()
         self._database.close()
 
     def _lacks_vectors(self) -> bool:
@@ -97,22 +120,25 @@ class Index:
     def _search(self, query: SearchQuery, question: Singles | None) -> Found:
         self._database.prepare()
         with self._database.read() as connection:
-            likeness, problem = (None, "") if question is None else self._likeness(connection, question)
-            catalog = self._view.catalog(connection)
-            return Found(search_index(connection, catalog, query, self._style, likeness), problem)
+            catalog, words = self._view.catalog(connection), self._view.words(connection)
+            if question is None:
+                found = Found(search_index(connection, catalog, words, query, self._style))
+            else:
+                likeness, problem = self._likeness(connection, question)
+                traits = traits_of(self._meaning.embedder())
+                hits = search_index(connection, catalog, words, query, self._style, likeness, traits)
+                found = Found(hits, problem)
+            found = evolve(found, hits=in_transcripts(connection, found.hits))
+        if len(catalog) >= LEAST_PASSAGES:
+            embedder = None if question is None else self._meaning.embedder()
+            self._warmer.after_search(self._view, catalog.stamp, embedder)
+        return found
 
     def _likeness(self, connection: sqlite3.Connection, question: Singles) -> tuple[Floats | None, str]:
-        """Cosines (N,) of all passages, and what is wrong with them.
-
-        Those without a vector get what is usual. None when none has one.
-        """
+        """See `Matrix.likeness`; and what is wrong with it."""
         matrix = self._view.matrix(connection, self._meaning.embedder())
         problem = f"{matrix.missing} of {len(matrix.known)} passages have no vector yet" if matrix.missing else ""
-        if not matrix.known.any():
-            return None, problem
-        likeness: Floats = (matrix.rows @ question).astype("float64")
-        likeness[~matrix.known] = likeness[matrix.known].mean()
-        return likeness, problem
+        return matrix.likeness(question), problem
 
     def _facts(self) -> dict[str, Any]:
         self._database.prepare()
@@ -125,7 +151,7 @@ class Index:
                 " GROUP BY identity ORDER BY identity"
             )
             counts["vectors"] = [{"identity": identity, "count": count} for identity, count in by_embedder]
-            return {**counts, "behind": files_behind(connection, scan_memory(self._workspace))}
+            return {**counts, "behind": files_behind(connection, self._scan())}
 
     def _run(self, action: Callable[[], T]) -> T:
         """Do something with the database; once more with a new one when the old one is broken."""

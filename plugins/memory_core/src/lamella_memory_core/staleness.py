@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 
 from lamella.errors import MemoryPathError
-from lamella.memory.reading import load
 from lamella.memory.scan import FoundFile, Scan
+from lamella_memory_core.texts import read_content
 
 
 def files_behind(connection: sqlite3.Connection, scan: Scan) -> int:
-    """How many notes are new, changed or gone since they were taken in."""
+    """How many files are new, changed or gone since they were taken in."""
     known = {
         path: (digest, tuple(stamp))
         for path, digest, *stamp in connection.execute(
-            "SELECT path, hash, size, mtime_ns, ctime_ns FROM files WHERE source = 'memory'"
+            "SELECT path, hash, size, mtime_ns, ctime_ns FROM files"
         )
     }
     found = {file.name: file for file in scan.files}
@@ -29,7 +28,7 @@ def _is_same(found: FoundFile, digest: str, stamp: tuple[int, ...]) -> bool:
     if stamp == (status.st_size, status.st_mtime_ns, status.st_ctime_ns):
         return True
     try:
-        content = load(found.file)
+        content = read_content(found)
     except (OSError, MemoryPathError):
         return True  # what is known of a file that cannot be read is kept
-    return content is not None and hashlib.sha256(content.data).hexdigest() == digest
+    return content is not None and content.hash == digest

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TypeAlias
 
 from attrs import frozen
 
-from lamella.memory.scan import FoundFile, Scan, scan_memory
+from lamella.memory.scan import FoundFile, Scan
+from lamella.memory.transcripts import SOURCE as SESSIONS
 from lamella.types.memory import FileProblem, ProgressListener, SyncReport
 from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.database import Database
+from lamella_memory_core.growth import Growth
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 
@@ -32,24 +33,24 @@ class _Plan:
 
 def sync_index(
     database: Database,
-    workspace: Path,
+    scan: Scan,
     chunking: Chunking,
     *,
     force: bool = False,
+    growth: Growth | None = None,
     progress: ProgressListener = lambda _progress: None,
 ) -> SyncReport:
-    """Take in new and changed files, drop those that are gone; `force` makes the index anew.
+    """Take in new and changed files of a scan, drop those that are gone; `force` makes the index anew.
 
     Each file is one transaction, so a crash leaves whole files. `force` is one transaction for all:
     until it is done, other processes find what was there before. Files that cannot be read keep what
-    is known of them and are reported. `progress` is told before each changed file; what it raises ends
-    the sync there. Raises `UsageError` for a missing workspace.
+    is known of them and are reported. `growth` tells which changed transcripts can wait; without it
+    none does. `progress` is told before each changed file; what it raises ends the sync there.
     """
-    scan = scan_memory(workspace)
     database.prepare()
     with database.read() as connection:
         known, total = _known_files(connection), _chunk_count(connection)
-    plan = _plan(scan, known, force=force)
+    plan = _plan(scan, known, growth, force=force)
     outcomes = ["unchanged"] * len(plan.current)
     failed = list(plan.failed)
     removed = 0
@@ -81,19 +82,28 @@ def sync_index(
     )
 
 
-def _plan(scan: Scan, known: Mapping[str, Stamp], *, force: bool) -> _Plan:
-    usable = [f for f in scan.files if f.stat.st_size <= MAX_FILE_BYTES]
-    large = [f for f in scan.files if f.stat.st_size > MAX_FILE_BYTES]
+def _plan(scan: Scan, known: Mapping[str, Stamp], growth: Growth | None, *, force: bool) -> _Plan:
+    large = [f for f in scan.files if f.stat.st_size > MAX_FILE_BYTES and f.source != SESSIONS]
+    beyond = {f.name for f in large}
+    usable = [f for f in scan.files if f.name not in beyond]
+    current: list[FoundFile] = []
+    changed: list[FoundFile] = []
+    for file in usable:
+        stamp = known.get(file.name)
+        is_current = not force and (stamp == _stamp(file) or _can_wait(file, stamp, growth))
+        (current if is_current else changed).append(file)
     limit = f"is larger than {MAX_FILE_BYTES // 1024**2} MiB"
-    current = [] if force else [f for f in usable if known.get(f.name) == _stamp(f)]
     names = {f.name for f in usable}
-    settled = {f.name for f in current}
     return _Plan(
         current=tuple(current),
-        changed=tuple(f for f in usable if f.name not in settled),
+        changed=tuple(changed),
         removed=tuple(name for name in known if name not in names and not scan.hides(name)),
         failed=(*scan.failed, *(FileProblem(f.name, limit) for f in large)),
     )
+
+
+def _can_wait(found: FoundFile, stamp: Stamp | None, growth: Growth | None) -> bool:
+    return growth is not None and found.source == SESSIONS and growth.can_wait(found, stamp[0] if stamp else 0)
 
 
 def _stamp(found: FoundFile) -> Stamp:
