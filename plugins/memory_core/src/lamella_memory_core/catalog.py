@@ -56,6 +56,11 @@ class Catalog:
         return np.repeat(np.arange(len(self.paths)), self.sizes)
 
     @cached_property
+    def years(self) -> frozenset[int]:
+        """The years of the days."""
+        return frozenset(day.year for day in self.days if day)
+
+    @cached_property
     def ids(self) -> Numbers:
         """(N,): the passages' ids."""
         return self.numbered(self.first_ids)

@@ -128,14 +128,13 @@ def _allowed(catalog: Catalog, query: SearchQuery) -> Flags:
     """Which passages may be found by this query."""
     import numpy as np
 
-    files = np.array(
-        [
-            path not in query.exclude and (not query.sources or source in query.sources)
-            for path, source in zip(catalog.paths, catalog.sources, strict=True)
-        ],
-        dtype=np.bool_,
-    )
-    return files[catalog.file]
+    if not query.exclude and not query.sources:
+        return np.ones(len(catalog), dtype=np.bool_)
+    files = [
+        path not in query.exclude and (not query.sources or source in query.sources)
+        for path, source in zip(catalog.paths, catalog.sources, strict=True)
+    ]
+    return np.array(files, dtype=np.bool_)[catalog.file]
 
 
 def _apart(hits: Sequence[int], pieces: Mapping[int, Piece], style: Style) -> dict[int, float]:
@@ -153,8 +152,9 @@ def _named(catalog: Catalog, question: str, today: date) -> Flags:
     """Which passages are of a day that the question names."""
     import numpy as np
 
-    years = {day.year for day in catalog.days if day}
-    spans = named_spans(question, today, years)
+    spans = named_spans(question, today, catalog.years)
+    if not spans:
+        return np.zeros(len(catalog), dtype=np.bool_)
     of_day = [day is not None and any(day in span for span in spans) for day in catalog.days]
     return np.array(of_day, dtype=np.bool_)[catalog.file]
 
