@@ -9,6 +9,7 @@ import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
 from lamella.cli.context_doors import build, repair
+from lamella.cli.context_explain import explanation, show
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
 @click.option("--key", default="", metavar="KEY", help="Session key (default: agent:<agent>:main).")
 @click.option("--model", default="", metavar="PROVIDER/MODEL", help="Model to measure for.")
 @click.option("--full", is_flag=True, help="Print the texts too.")
+@click.option("--explain", is_flag=True, help="Tell for each message what becomes of it, why, and what it costs.")
 @json_option
-def context(common: CommonOptions, key: str, model: str, full: bool, as_json: bool) -> None:
+def context(common: CommonOptions, key: str, model: str, full: bool, explain: bool, as_json: bool) -> None:
     """Show what the next request would contain, with estimated tokens."""
     if click.get_current_context().invoked_subcommand is not None:
         return
     runtime = open_runtime(common, model=model, need_workspace=True)
     found = asyncio.run(overview(runtime, key))
+    if explain:
+        found |= asyncio.run(explanation(runtime, key))
     if as_json:
         Out.json(found)
         return
@@ -35,6 +39,9 @@ def context(common: CommonOptions, key: str, model: str, full: bool, as_json: bo
     if full:
         for section in found["sections"]:
             Out.write(f"\n--- {section['name']} ---\n{section['text']}")
+    if explain:
+        Out.write("")
+        show(found)
 
 
 context.add_command(build)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lamella.agent.preview import Source
     from lamella.runtime import Runtime
     from lamella.sessions.transcript import SessionFile
+    from lamella.types.host import Host
 
 PROFILE_HELP = "Provider profile: anthropic, openai-chat, openai-responses, gemini, mistral, strict, lenient."
 
@@ -111,7 +112,7 @@ async def _build_one(
         sources = session_sources(session)
         if prompt:
             sources.append(Source(UserMessage((TextBlock(prompt),), moment), None))
-        host = _host(runtime, session, rules.name, model, window, key)
+        host = only_shown(runtime, session, rules.name, model, window, key)
         made = await preview(
             sources,
             rules,
@@ -149,8 +150,8 @@ def last_moment(session: SessionFile) -> int | None:
     return parse_iso_ms(entries[-1].timestamp) if entries else None
 
 
-def _host(runtime: Runtime, session: SessionFile, profile_name: str, model: str, window: int, key: str) -> Any:
-    """A host for `context` hooks; nothing can be asked of a model through it."""
+def only_shown(runtime: Runtime, session: SessionFile, provider: str, model: str, window: int, key: str) -> Host:
+    """A host for `context` hooks: nothing can be stored through it, and no model asked."""
     from lamella.agent.host import OnlyShown
     from lamella.models.scripted import ScriptedModel
     from lamella.sessions.keys import parse_key
@@ -164,11 +165,11 @@ def _host(runtime: Runtime, session: SessionFile, profile_name: str, model: str,
         workspace=runtime.workspace,
         chat_type=parsed.chat_type,
         workspace_writable=False,
-        provider=profile_name,
+        provider=provider,
         model=model,
         context_window=window,
     )
-    silent = ScriptedModel([], provider=profile_name, id=model, context_window=window)
+    silent = ScriptedModel([], provider=provider, id=model, context_window=window)
     return OnlyShown(info, session, silent)
 
 
