@@ -11,7 +11,9 @@ from attrs import evolve
 
 from lamella.context.images import IMAGE_LEFT_OUT, without_images
 from lamella.context.profiles import profile
-from lamella.context.repair import NO_RESULT, repair, written_by
+from lamella.context.repair import repair
+from lamella.context.repairs.pairing import NO_RESULT
+from lamella.context.repairs.thinking import written_by
 from lamella.types.message_json import dump_message, parse_message
 
 DATA = Path(__file__).parents[2] / "data" / "units"
@@ -29,7 +31,7 @@ DEVIATIONS = {
 }
 
 # Pi joins turns of one role elsewhere.
-PROFILE = evolve(profile("anthropic"), merge_turns=False, first_user=False)
+PROFILE = evolve(profile("anthropic"), merge_turns=False, first_user=False, thinking="all")
 
 
 def sent(row: dict[str, Any]) -> list[dict[str, Any]]:

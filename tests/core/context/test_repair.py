@@ -1,25 +1,28 @@
-"""History repair: legal for every profile, nothing of the user's lost, the same when done twice."""
+"""History repair: reported faults, and what each step does, through `repair` and its steps."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from builders import CASES, assistant, call, result, user
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from attrs import evolve
+from builders import CASES, assistant, call, result, usage, user
+from legal import check_legal, check_order, said_by_user
 
-from lamella.context.profiles import PROFILES, ProviderProfile, profile
-from lamella.context.repair import NO_RESULT, repair
+from lamella.context.images import OLD_IMAGE
+from lamella.context.profiles import PROFILES, ProviderProfile, profile, profile_for
+from lamella.context.repair import repair
+from lamella.context.repairs.calls import callable_names
+from lamella.context.repairs.pairing import NO_RESULT
 from lamella.errors import UsageError
+from lamella.sessions.transcript import SessionFile
 from lamella.text.conversation import convert_to_model_messages
 from lamella.types.message_json import parse_message
 from lamella.types.messages import (
     AssistantMessage,
+    ImageBlock,
     Message,
     ModelMessage,
     TextBlock,
@@ -33,126 +36,228 @@ from lamella.types.messages import (
 
 every_profile = pytest.mark.parametrize("rules", list(PROFILES.values()), ids=list(PROFILES))
 
+PNG = "iVBORw0KGgo="
+
 
 def mended(
-    messages: Sequence[Message], rules: ProviderProfile | str = "anthropic", *, same: bool = True
+    messages: Sequence[Message], rules: ProviderProfile | str = "anthropic", *, same: bool = True, tools: Any = ()
 ) -> list[ModelMessage]:
     rules = profile(rules) if isinstance(rules, str) else rules
-    return list(repair(convert_to_model_messages(messages), rules, same_model=lambda _m: same))
+    return list(repair(convert_to_model_messages(messages), rules, same_model=lambda _m: same, tools=tools))
+
+
+def shape(messages: Sequence[ModelMessage]) -> list[tuple[str, str]]:
+    return [(m.role, text_of(m.content, "\n\n")) for m in messages]
+
+
+# --- reported faults -----------------------------------------------------------------------------------
 
 
 def case(name: str) -> list[Message]:
-    data = json.loads((CASES / name / "messages.json").read_text(encoding="utf-8"))
-    return [parse_message(m) for m in data]
-
-
-def check_legal(messages: Sequence[ModelMessage], rules: ProviderProfile) -> None:
-    """I1 pairing, I2 unique ids, I3 no empty reply, I4 alternation."""
-    waiting: list[str] = []
-    ids: list[str] = []
-    for message in messages:
-        if isinstance(message, ToolResultMessage):
-            assert waiting, "a result without a call"
-            assert message.tool_call_id == waiting.pop(0)
-            continue
-        assert not waiting, "a call without a result"
-        if isinstance(message, AssistantMessage):
-            said = any(isinstance(b, TextBlock) and b.text.strip() for b in message.content)
-            thought = any(isinstance(b, ThinkingBlock) for b in message.content)
-            assert said or thought or message.tool_calls
-            waiting = [c.id for c in message.tool_calls]
-            ids += waiting
-    assert not waiting
-    assert len(ids) == len(set(ids))
-    if rules.id_alphabet is not None:
-        limit = rules.exact_id or rules.max_id
-        assert all(re.fullmatch(f"[{rules.id_alphabet}]+", i) and len(i) <= (limit or 999) for i in ids)
-    if rules.exact_id:
-        assert all(len(i) == rules.exact_id for i in ids)
-    if rules.merge_turns:
-        roles = [m.role for m in messages]
-        assert not any(a == b == "user" for a, b in pairwise(roles))
-    if rules.first_user and messages:
-        assert messages[0].role == "user"
+    """The messages of a case, a list or the context of a transcript."""
+    file = CASES / name / "messages.json"
+    if file.exists():
+        return [parse_message(m) for m in json.loads(file.read_text(encoding="utf-8"))]
+    (transcript,) = (CASES / name).glob("*.jsonl")
+    return list(SessionFile.open(transcript).context().messages)
 
 
 @every_profile
-@pytest.mark.parametrize("name", ["K25", "K26", "K31"])
+@pytest.mark.parametrize("name", ["K21", "K22", "K23", "K24", "K25", "K26", "K31"])
 def test_reported_faults(name: str, rules: ProviderProfile) -> None:
-    messages = case(name)
+    messages = convert_to_model_messages(case(name))
     out = mended(messages, rules)
     check_legal(out, rules)
-    said = "\n".join(text_of(m.content, "\n") for m in out if isinstance(m, UserMessage))
-    for message in messages:
-        if isinstance(message, UserMessage):
-            for block in blocks_of(message.content):
-                if isinstance(block, TextBlock):
-                    assert said.count(block.text) >= 1, block.text
-    images = sum(not isinstance(b, TextBlock) for m in messages if m.role == "user" for b in blocks_of(m.content))
-    kept = sum(not isinstance(b, TextBlock) for m in out if isinstance(m, UserMessage) for b in blocks_of(m.content))
-    assert kept == images
+    check_order([t for t in said_by_user(messages) if isinstance(t, str)], out)
+    assert [b for b in said_by_user(out) if not isinstance(b, str)] == [
+        b for b in said_by_user(messages) if not isinstance(b, str)
+    ]
+    assert out[-1].role == "user"
+
+
+@every_profile
+def test_k22_open_calls_get_one_error_each_however_often(rules: ProviderProfile) -> None:
+    history: list[Any] = case("K22")
+    for round_number in range(5):
+        out = mended(history, rules)
+        results = [m for m in out if isinstance(m, ToolResultMessage)]
+        assert [text_of(r.content) for r in results] == [NO_RESULT, "tank 2: 80 percent", NO_RESULT]
+        assert [r.is_error for r in results] == [True, False, True]
+        history = [*history, assistant(f"reply {round_number}"), user("Any news?")]
+
+
+@every_profile
+def test_k23_the_late_real_result_wins(rules: ProviderProfile) -> None:
+    out = mended(case("K23"), rules)
+    texts = [text_of(m.content) for m in out if isinstance(m, ToolResultMessage)]
+    assert texts[:2] == ["g1 = 23", "g2 = 17"]
+    assert texts[2].startswith("tool says: ")
+    assert len(texts) == 3
+
+
+@every_profile
+def test_k24_repeated_ids_keep_their_results(rules: ProviderProfile) -> None:
+    out = mended(case("K24"), rules)
+    assert out == mended(case("K24"), rules)
+    arguments = {c.id: c.arguments for m in out if isinstance(m, AssistantMessage) for c in m.tool_calls}
+    pairs = {
+        text_of(m.content): next(iter(arguments[m.tool_call_id].values()))
+        for m in out
+        if isinstance(m, ToolResultMessage)
+    }
+    assert pairs["one"] == "1"
+    assert pairs["two"] == "2"
+    assert (pairs["first edit"], pairs["second edit"]) == (1, 2)
+
+
+def test_k24_unique_ids_stay_where_nothing_limits_them() -> None:
+    ids = ["read:0", "call|x", "é" * 90]
+    history = [user("q"), assistant("", *map(call, ids)), *map(result, ids)]
+    out = mended(history, "lenient")
+    assert [c.id for c in out[1].tool_calls] == ids  # type: ignore[union-attr]
+
+
+# --- pairing --------------------------------------------------------------------------------------------
 
 
 def test_calls_without_results_get_an_error_result() -> None:
     out = mended([user("q"), assistant("", call("a"), call("b")), result("b", "B"), user("next")])
-    assert [(m.role, getattr(m, "tool_call_id", "")) for m in out] == [
-        ("user", ""),
-        ("assistant", ""),
-        ("toolResult", "a"),
-        ("toolResult", "b"),
-        ("user", ""),
-    ]
+    assert [getattr(m, "tool_call_id", m.role) for m in out] == ["user", "assistant", "a", "b", "user"]
     assert (text_of(out[2].content), text_of(out[3].content)) == (NO_RESULT, "B")
 
 
-def test_a_late_real_result_wins_over_a_stand_in() -> None:
-    stand_in = result("a", "No result provided", is_error=True)
+@pytest.mark.parametrize(
+    "stand_in",
+    [
+        result("a", NO_RESULT, is_error=True),
+        result("a", "No result provided", is_error=True),
+        evolve(result("a", "some program's own words", is_error=True), details={"synthetic": True}),
+    ],
+)
+def test_a_late_real_result_wins_over_any_stand_in(stand_in: ToolResultMessage) -> None:
     out = mended([user("q"), assistant("", call("a")), stand_in, user("hm"), result("a", "real")])
     assert [text_of(m.content) for m in out if m.role == "toolResult"] == ["real"]
 
 
-def test_repeated_ids_become_unique_and_keep_their_results() -> None:
-    history = [
-        user("q"),
-        assistant("", call("x", n=1), call("x", n=2)),
-        result("x", "one"),
-        result("x", "two"),
-        assistant("", call("x", n=3)),
-        result("x", "three"),
-    ]
+def test_a_real_result_stays_when_a_stand_in_comes_late() -> None:
+    out = mended([user("q"), assistant("", call("a")), result("a", "real"), result("a", NO_RESULT, is_error=True)])
+    assert [text_of(m.content) for m in out if m.role == "toolResult"] == ["real"]
+
+
+def test_a_tool_that_quotes_the_stand_in_is_believed() -> None:
+    history = [user("q"), assistant("", call("a")), result("a", NO_RESULT), result("a", "second")]
+    assert [text_of(m.content) for m in mended(history) if m.role == "toolResult"] == [NO_RESULT]
+
+
+def test_a_result_goes_to_the_newest_call_with_its_id() -> None:
+    history = [user("q"), assistant("", call("x", n=1)), user("hm"), assistant("", call("x", n=2)), result("x", "two")]
     out = mended(history, "lenient")
-    check_legal(out, profile("lenient"))
-    by_id = {c.id: c.arguments["n"] for m in out if isinstance(m, AssistantMessage) for c in m.tool_calls}
-    results = {m.tool_call_id: text_of(m.content) for m in out if isinstance(m, ToolResultMessage)}
-    assert {by_id[i]: t for i, t in results.items()} == {1: "one", 2: "two", 3: "three"}
+    assert [text_of(m.content) for m in out if m.role == "toolResult"] == [NO_RESULT, "two"]
 
 
 def test_failed_replies_go_with_their_calls_and_aborted_words_stay() -> None:
-    out = mended(
-        [
-            user("q"),
-            assistant("half an answer", call("a"), stop_reason="aborted"),
-            result("a"),
-            assistant("", stop_reason="error", error_message="overloaded"),
-            user("again"),
-        ],
-        "lenient",
-    )
-    assert [(m.role, text_of(m.content)) for m in out] == [
-        ("user", "q"),
-        ("assistant", "half an answer"),
-        ("user", "again"),
+    history = [
+        user("q"),
+        assistant("half an answer", call("a"), stop_reason="aborted"),
+        result("a"),
+        assistant("", stop_reason="error", error_message="overloaded"),
+        user("again"),
     ]
+    assert shape(mended(history, "lenient")) == [("user", "q"), ("assistant", "half an answer"), ("user", "again")]
+
+
+# --- thinking and signatures -------------------------------------------------------------------------------
+
+
+def thinker(*blocks: Any) -> AssistantMessage:
+    return AssistantMessage(blocks, "p", "m", "x", stop_reason="toolUse")
 
 
 def test_thinking_of_another_model_is_left_out() -> None:
-    message = AssistantMessage(
-        (ThinkingBlock("hm", "sig"), TextBlock("so", "tsig"), ToolCall("c", "t", {}, "gsig")), "p", "m", "x"
-    )
-    same = mended([user("q"), message, result("c")], same=True)
-    other = mended([user("q"), message, result("c")], same=False)
+    message = thinker(ThinkingBlock("hm", "sig"), TextBlock("so", "tsig"), ToolCall("c", "t", {}, "gsig"))
+    same = mended([user("q"), message, result("c", name="t")], same=True)
+    other = mended([user("q"), message, result("c", name="t")], same=False)
     assert same[1].content == message.content
     assert other[1].content == (TextBlock("so"), ToolCall("c", "t", {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [("anthropic", False, True), ("openai-chat", True, True), ("gemini", True, True), ("strict", False, False)],
+)
+def test_thinking_stays_through_the_running_loop(name: str, first: bool, second: bool) -> None:
+    history = [
+        user("one"),
+        thinker(ThinkingBlock("old", "c2ln"), call("a")),
+        result("a"),
+        assistant("done"),
+        user("two"),
+        thinker(ThinkingBlock("new", "c2ln"), call("b")),
+        result("b"),
+        user("steered while the loop ran"),
+    ]
+    kept = [b.thinking for m in mended(history, name) for b in blocks_of(m.content) if isinstance(b, ThinkingBlock)]
+    assert kept == ["old"] * first + ["new"] * second
+
+
+def test_what_a_server_would_refuse_of_thinking_is_left_out() -> None:
+    message = thinker(ThinkingBlock("cut off before it was signed"), TextBlock("so"), ThinkingBlock("last", "sig"))
+    assert mended([user("q"), message], "anthropic")[1].content == (TextBlock("so"),)
+    foreign = thinker(ThinkingBlock("hm", "not base64!"), ToolCall("c", "t", {}, "no!"), ToolCall("d", "t", {}, "eWVz"))
+    out = mended([user("q"), foreign], "gemini")[1].content
+    assert out == (ThinkingBlock("hm"), ToolCall("c", "t", {}), ToolCall("d", "t", {}, "eWVz"))
+
+
+# --- calls ---------------------------------------------------------------------------------------------------
+
+
+def test_new_calls_get_the_name_of_the_tool_that_is_meant() -> None:
+    names = ["read", " read ", "Read", "functions.read", "tools/Write", "no such tool!", "x" * 70]
+    reply = assistant("", *(call(f"c{i}", name) for i, name in enumerate(names)))
+    found = [c.name for c in callable_names(reply, ["read", "write"]).tool_calls]
+    assert found == ["read", "read", "read", "read", "write", "no_such_tool_", "x" * 64]
+
+
+def test_new_calls_without_an_id_get_one_and_right_ones_stay() -> None:
+    reply = assistant("", call("", "read"), call("b", "read"), call(" ", "read"))
+    assert [c.id for c in callable_names(reply, ["read"]).tool_calls] == ["call_auto_1", "b", "call_auto_3"]
+    right = assistant("text", call("b", "read"), call("c", "Unknown"))
+    assert callable_names(right, ["read"]) is right
+
+
+def test_ambiguous_names_are_not_guessed() -> None:
+    reply = assistant("", call("a", "READ"))
+    assert callable_names(reply, ["Read", "read"]) is reply
+
+
+# --- images ----------------------------------------------------------------------------------------------------
+
+
+def shown(image: ImageBlock, rules: ProviderProfile | str = "anthropic") -> Any:
+    (message,) = mended([UserMessage((TextBlock("look"), image))], rules)
+    assert not isinstance(message.content, str)
+    return message.content[1]
+
+
+def test_images_that_are_too_large_or_of_a_strange_type_become_a_note() -> None:
+    small = evolve(profile("anthropic"), max_image=4)
+    assert "8 bytes, the provider takes 4" in shown(ImageBlock(PNG, "image/png"), small).text
+    assert "does not take image/bmp" in shown(ImageBlock("Qk0AAA==", "image/bmp")).text
+    assert "does not take image/gif" in shown(ImageBlock("R0lGODlh", "image/gif"), "gemini").text
+
+
+def test_old_images_stay_where_servers_cache_prefixes() -> None:
+    image = ImageBlock(PNG, "image/png")
+    asked = UserMessage((image,))
+    screenshot = evolve(result("a"), content=(image,))
+    history = [asked, assistant("seen"), user("more"), assistant("", call("a")), screenshot]
+    for name, rules in PROFILES.items():
+        blocks = [b for m in mended(history, rules) for b in blocks_of(m.content)]
+        assert (TextBlock(OLD_IMAGE) in blocks) is (name == "strict")
+        assert blocks.count(image) == (1 if name == "strict" else 2)  # that of the running turn always stays
+
+
+# --- whose turn it is --------------------------------------------------------------------------------------------
 
 
 def test_a_history_that_begins_with_a_reply_gets_a_user_turn() -> None:
@@ -160,51 +265,34 @@ def test_a_history_that_begins_with_a_reply_gets_a_user_turn() -> None:
     assert [m.role for m in out] == ["user", "assistant", "user"]
 
 
+def test_mistral_gets_a_reply_between_results_and_a_user_message() -> None:
+    out = mended([user("q"), assistant("", call("a")), result("a"), user("stop")], "mistral")
+    assert [m.role for m in out] == ["user", "assistant", "toolResult", "assistant", "user"]
+
+
+def test_a_user_message_without_words_stays_a_turn() -> None:
+    out = mended([user("q"), assistant("a"), UserMessage(" \n")], "anthropic")
+    assert shape(out)[-1] == ("user", "(empty message)")
+
+
+@every_profile
+def test_a_legal_history_comes_back_as_the_same_object(rules: ProviderProfile) -> None:
+    history = (
+        user("q"),
+        assistant("look", call("abcdefgh1"), usage=usage(5)),
+        result("abcdefgh1"),
+        assistant("done"),
+        user("more"),
+    )
+    assert repair(history, rules, same_model=lambda _m: True) is history
+
+
 def test_unknown_profiles_are_named() -> None:
     with pytest.raises(UsageError, match=r"'antropic' \(did you mean anthropic\?\)"):
         profile("antropic")
 
 
-# --- invariants -----------------------------------------------------------------------------------------
-
-IDS = st.sampled_from(["a", "b", "call|fc_1", "x" * 70, "", "ü!"])
-
-
-def blocks() -> st.SearchStrategy[Any]:
-    return st.one_of(
-        st.sampled_from(["", " ", "text"]).map(TextBlock),
-        st.builds(ThinkingBlock, st.sampled_from(["", "hm"]), st.sampled_from([None, "sig"])),
-        st.builds(ToolCall, IDS, st.sampled_from(["t", "", "u"]), st.just({})),
-    )
-
-
-def messages() -> st.SearchStrategy[ModelMessage]:
-    return st.one_of(
-        st.builds(UserMessage, st.one_of(st.text("ab ", max_size=4), st.just((TextBlock("u"),)))),
-        st.builds(
-            AssistantMessage,
-            st.lists(blocks(), max_size=4).map(tuple),
-            stop_reason=st.sampled_from(["stop", "toolUse", "error", "aborted"]),
-        ),
-        st.builds(ToolResultMessage, IDS, st.just("t"), st.just((TextBlock("r"),))),
-    )
-
-
-@settings(max_examples=300, deadline=None)
-@given(history=st.lists(messages(), max_size=12), name=st.sampled_from(sorted(PROFILES)), same=st.booleans())
-def test_any_history_becomes_legal_and_stays_so(history: list[ModelMessage], name: str, same: bool) -> None:
-    rules = profile(name)
-    before = repr(history)
-    once = mended(history, rules, same=same)
-    check_legal(once, rules)
-    assert mended(once, rules, same=same) == once
-    assert repr(history) == before
-    assert_in_order([b.text for m in history if isinstance(m, UserMessage) for b in blocks_of(m.content)], once)
-
-
-def assert_in_order(texts: list[Any], messages: Sequence[ModelMessage]) -> None:
-    """All texts of the user stand in the request, in order."""
-    rest = "\n".join(text_of(m.content, "\n") for m in messages if isinstance(m, UserMessage))
-    for text in texts:
-        before, found, rest = rest.partition(text)
-        assert found == text, (text, before)
+def test_the_profile_follows_the_provider_before_the_format() -> None:
+    assert profile_for("mistral", "openai-completions").name == "mistral"
+    assert profile_for("deepseek", "openai-completions").name == "openai-chat"
+    assert profile_for("me", "scripted").name == "lenient"

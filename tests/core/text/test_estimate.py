@@ -77,7 +77,10 @@ def test_usage_of_a_failed_reply_is_not_trusted():
         ("한국어", 4),
         ("héé", 2),
         ("中文 mixed", 4),
-        ("🎉🎉", 1),
+        ("🎉🎉", 2),
+        ("สวัสดี", 4),
+        ("привет", 3),
+        ("\ud83c", 2),
     ],
 )
 def test_own_estimate_weighs_scripts_differently(text, tokens):

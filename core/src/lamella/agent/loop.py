@@ -14,6 +14,7 @@ import attrs
 from attrs import field, frozen
 
 from lamella.agent.toolcalls import ToolPolicy, run_tool_calls
+from lamella.context.repairs.calls import callable_names
 from lamella.errors import ModelAborted, ModelError, ModelTransient
 from lamella.text.days import unix_ms
 from lamella.types import events as e
@@ -149,7 +150,7 @@ async def _reply(
         if setup.aborted.is_set():
             early = ModelAborted("the run was aborted")
         done = Done(failed_reply(setup.model, early, partial), early)
-    reply = done.message
+    reply = callable_names(done.message, setup.tools)
     if reply.timestamp is None:
         reply = attrs.evolve(reply, timestamp=unix_ms())
     if not started:

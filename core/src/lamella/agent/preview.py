@@ -28,7 +28,6 @@ from lamella.types.messages import (
     ModelMessage,
     OtherMessage,
     ToolResultMessage,
-    text_of,
 )
 
 ActionName: TypeAlias = Literal["kept", "trimmed", "cleared", "dropped", "synthesised", "merged"]
@@ -213,11 +212,17 @@ def _why_dropped(message: Message) -> str:
     return "not_for_models"
 
 
+_RULES_OF_ADDED = {
+    "user": "first_turn_is_the_users",
+    "assistant": "reply_after_results",
+    "toolResult": "call_without_result",
+}
+
+
 def _synthesised(request: Sequence[ModelMessage], estimate: Estimator) -> list[Action]:
     actions = []
     for i, message in enumerate(request):
         if not _sources(message):
-            first = text_of(getattr(message, "content", "")) == CONVERSATION_GOES_ON
-            rule = "first_turn_is_the_users" if first else "call_without_result"
+            rule = _RULES_OF_ADDED[message.role]
             actions.append(Action(None, i, "synthesised", rule, 0, estimate(message)))
     return actions

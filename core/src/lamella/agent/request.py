@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import msgspec
-from attrs import frozen
+from attrs import Factory, field, frozen
 
 from lamella.context.images import without_images
-from lamella.context.profiles import profile_for_api
-from lamella.context.repair import repair, written_by
+from lamella.context.profiles import profile_for
+from lamella.context.repair import repair
+from lamella.context.repairs.thinking import written_by
 from lamella.errors import ContextOverflow
 from lamella.plugins.hooks import Hooks
 from lamella.text.conversation import convert_to_model_messages
-from lamella.text.estimate import Estimator, estimate_text
+from lamella.text.estimate import Estimator, SizeCache, estimate_text
 from lamella.types import hooks as h
 from lamella.types.host import Host
 from lamella.types.messages import (
@@ -40,6 +42,7 @@ class RequestBuilder:
     window: int
     thinking: ThinkingLevel = "off"
     prepend: str = ""
+    _sizes: SizeCache = field(init=False, repr=False, default=Factory(lambda self: SizeCache(self.estimate), True))
 
     async def build(self, messages: Sequence[Message], call: int) -> ModelRequest:
         """The request for these messages. Raises `ContextOverflow` when it cannot fit the window."""
@@ -57,7 +60,11 @@ class RequestBuilder:
 
     def size(self, history: Sequence[ModelMessage]) -> int:
         """Estimated tokens of a whole request."""
-        return fixed_tokens(self.system_prompt, self.tools) + sum(self.estimate(m) for m in history)
+        return self._fixed + self._sizes.total(history)
+
+    @cached_property
+    def _fixed(self) -> int:
+        return fixed_tokens(self.system_prompt, self.tools)
 
 
 def fixed_tokens(system_prompt: str, tools: Iterable[ToolSpec]) -> int:
@@ -70,17 +77,17 @@ def tool_tokens(tool: ToolSpec) -> int:
     return estimate_text(tool.description) + estimate_text(msgspec.json.encode(dict(tool.parameters)).decode())
 
 
-def legal_history(messages: Sequence[Message], model: Model) -> tuple[ModelMessage, ...]:
+def legal_history(messages: Sequence[Message], model: Model) -> Sequence[ModelMessage]:
     """Messages converted and repaired for a model."""
 
     def same(message: AssistantMessage) -> bool:
         return written_by(message, model.provider, model.id, model.api)
 
-    history = repair(convert_to_model_messages(messages), profile_for_api(model.api), same_model=same)
+    history = repair(convert_to_model_messages(messages), profile_for(model.provider, model.api), same_model=same)
     return history if model.supports_images else tuple(without_images(m) for m in history)
 
 
-def prepend_to_newest(history: Sequence[ModelMessage], text: str) -> tuple[ModelMessage, ...]:
+def prepend_to_newest(history: Sequence[ModelMessage], text: str) -> Sequence[ModelMessage]:
     """Text put before the newest user message, in the same message."""
     for i in range(len(history) - 1, -1, -1):
         message = history[i]
@@ -88,4 +95,4 @@ def prepend_to_newest(history: Sequence[ModelMessage], text: str) -> tuple[Model
             block = TextBlock(text.rstrip() + "\n\n")
             changed = UserMessage((block, *blocks_of(message.content)), message.timestamp, message.extra)
             return (*history[:i], changed, *history[i + 1 :])
-    return tuple(history)
+    return history

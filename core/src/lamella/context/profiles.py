@@ -2,41 +2,86 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from attrs import frozen
 
 from lamella.config.structure import near_match
+from lamella.context.repairs.ids import IdRule
 from lamella.errors import UsageError
+
+ThinkingRule: TypeAlias = Literal["all", "loop", "none"]
+
+MIB = 1024 * 1024
+COMMON_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 @frozen(slots=True)
 class ProviderProfile:
     """Rules for one family of servers.
 
-    `merge_turns`: user turns must not follow each other. `first_user`: a history must begin with a
-    user message. `max_id` (characters) and `id_alphabet` limit tool call ids (None: as they are);
-    `exact_id` is the one length that ids may have. `thinking`: whether thinking of the same model may go back.
+    `merge_turns`: turns of one role must not follow each other. `first_user`: a history must begin
+    with a user message. `reply_after_results`: a user message must not follow tool results at once.
+
+    `thinking`: whether thinking of the same model goes back always, only within the running tool
+    loop, or never; `signed_thinking`: never without a signature; `base64_signatures`: what is not
+    base64 is no signature. `reasoning_items`: OpenAI's Responses, where a call's item needs the
+    reasoning item that it came with.
+
+    `image_types` and `max_image` (bytes) limit images; `old_images`: whether images of earlier
+    turns go again.
     """
 
     name: str
+    ids: IdRule = IdRule()
     merge_turns: bool = False
     first_user: bool = False
-    id_alphabet: str | None = None
-    max_id: int | None = None
-    exact_id: int | None = None
-    thinking: bool = True
+    reply_after_results: bool = False
+    thinking: ThinkingRule = "all"
+    signed_thinking: bool = False
+    base64_signatures: bool = False
+    reasoning_items: bool = False
+    image_types: frozenset[str] = COMMON_IMAGES
+    max_image: int = 20 * MIB
+    old_images: bool = True
 
 
-_ID = "A-Za-z0-9_-"
+_WORD = "A-Za-z0-9_-"
+_ALNUM = "A-Za-z0-9"
 
 PROFILES = {
     p.name: p
     for p in (
-        ProviderProfile("anthropic", merge_turns=True, first_user=True, id_alphabet=_ID, max_id=64),
-        ProviderProfile("openai-chat", id_alphabet=_ID, max_id=40),
-        ProviderProfile("openai-responses", id_alphabet=_ID + "|", max_id=64),
-        ProviderProfile("gemini", merge_turns=True, first_user=True, id_alphabet=_ID, max_id=64),
-        ProviderProfile("mistral", merge_turns=True, id_alphabet="A-Za-z0-9", exact_id=9),
-        ProviderProfile("strict", merge_turns=True, first_user=True, id_alphabet=_ID, max_id=40, thinking=False),
+        ProviderProfile(
+            "anthropic",
+            IdRule(_WORD, "_", 64),
+            merge_turns=True,
+            first_user=True,
+            thinking="loop",
+            signed_thinking=True,
+            max_image=5 * MIB,
+        ),
+        ProviderProfile("openai-chat", IdRule(_WORD, "_", 40)),
+        ProviderProfile("openai-responses", IdRule(_WORD, "_", 64, items=True), reasoning_items=True),
+        ProviderProfile(
+            "gemini",
+            IdRule(_WORD, "_", 64),
+            merge_turns=True,
+            first_user=True,
+            base64_signatures=True,
+            image_types=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
+        ),
+        ProviderProfile(
+            "mistral",
+            IdRule(_ALNUM, "", 9, exact=True),
+            merge_turns=True,
+            first_user=True,
+            reply_after_results=True,
+            max_image=10 * MIB,
+        ),
+        ProviderProfile(
+            "strict", IdRule(_ALNUM, "", 40), merge_turns=True, first_user=True, thinking="none", old_images=False
+        ),
         ProviderProfile("lenient"),
     )
 }
@@ -64,6 +109,11 @@ def profile(name: str) -> ProviderProfile:
     return found
 
 
+def profile_for(provider: str, api: str) -> ProviderProfile:
+    """The profile for a model: Mistral's by the provider's name, else by the wire format."""
+    return PROFILES["mistral"] if provider == "mistral" else profile_for_api(api)
+
+
 def profile_for_api(api: str) -> ProviderProfile:
-    """The profile for a model's wire format; `lenient` for those that we make ourselves."""
+    """The profile for a wire format; `lenient` for those that we make ourselves."""
     return PROFILES[_BY_API.get(api, "lenient")]

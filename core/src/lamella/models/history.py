@@ -13,7 +13,7 @@ from attrs import frozen
 from pydantic_ai import messages as pai
 
 from lamella.context.images import without_images
-from lamella.context.repair import without_foreign_parts, written_by
+from lamella.context.repairs.thinking import without_foreign_parts, written_by
 from lamella.models.blocks import BlockMapping
 from lamella.types.messages import (
     AssistantMessage,

@@ -7,12 +7,11 @@ costs about a whole token; and `estimate_pi`, which reproduces Pi 1.6's figures 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lamella.text.javascript import js_json, utf16_length
 from lamella.types.messages import (
@@ -40,16 +39,10 @@ TOKENS_PER_CJK = 1.1
 OTHER_PER_TOKEN = 2.5
 
 _PI_CHARS_PER_TOKEN = 4
-_CJK_RUN = re.compile(
-    "["
-    "\u1100-\u11ff"  # Hangul letters
-    "\u2e80-\u2fdf\u3000-\u30ff\u3100-\u31ff"  # radicals, CJK punctuation, kana, Bopomofo
-    "\u3200-\u9fff"  # enclosed forms, unified ideographs with extension A
-    "\uac00-\ud7af"  # Hangul syllables
-    "\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"  # compatibility and full-width forms
-    "\U00020000-\U0003ffff"  # further ideographs
-    "]+"
-)
+# First bytes in UTF-8 of U+3000-U+DFFF and U+F000-U+FFFF: kana, ideographs, Hangul, full-width forms
+# (and private use, whose price nobody knows).
+_CJK_LEADS = frozenset((*range(0xE3, 0xEE), 0xEF))
+_NOT_CJK_LEADS = bytes(b for b in range(256) if b not in _CJK_LEADS)
 
 
 def estimate_text(text: str) -> int:
@@ -58,9 +51,11 @@ def estimate_text(text: str) -> int:
 
 
 def estimate_tokens(message: Message) -> int:
-    """Tokens of a message: a quarter for an ASCII character, 1.1 for a CJK one, 0.4 for others.
+    """Tokens of a message: a quarter for an ASCII character, 1.1 for a CJK one.
 
-    An image counts 1200. Tool result details and anything a model never sees count nothing.
+    Others count by their length in UTF-8: 0.4 for a Cyrillic letter or an accent, 0.55 for a Thai
+    letter or a dash, 0.7 for an emoji. An image counts 1200. Tool result details and anything a
+    model never sees count nothing.
     """
     texts, images = _parts(message)
     return math.ceil(sum(map(_weight, texts))) + IMAGE_TOKENS * images
@@ -79,10 +74,12 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType({"lamella": estimate_toke
 def _weight(text: str) -> float:
     if text.isascii():
         return len(text) / ASCII_PER_TOKEN
-    ascii_count = len(text.encode("ascii", "ignore"))
-    cjk_count = sum(map(len, _CJK_RUN.findall(text)))
-    other_count = len(text) - ascii_count - cjk_count
-    return ascii_count / ASCII_PER_TOKEN + cjk_count * TOKENS_PER_CJK + other_count / OTHER_PER_TOKEN
+    encoded = text.encode("utf-8", "surrogatepass")
+    cjk = len(encoded.translate(None, _NOT_CJK_LEADS))
+    # Bytes beyond one for each character, and beyond the two more of each CJK character. A character
+    # of three or four bytes counts as so many others, less the ASCII that they stand for.
+    other = len(encoded) - len(text) - 2 * cjk
+    return (len(text) - cjk - other) / ASCII_PER_TOKEN + cjk * TOKENS_PER_CJK + other / OTHER_PER_TOKEN
 
 
 def _parts(message: Message) -> tuple[list[str], int]:
@@ -117,6 +114,32 @@ def _assistant_texts(block: Block) -> tuple[str, ...]:
             return (block.name, js_json(block.arguments))
         case _:
             return ()
+
+
+@define(slots=True)
+class SizeCache:
+    """Sums of an estimator's figures for lists that change little from one call to the next.
+
+    A figure is kept while its message is in the list. Messages are known by the identity of their
+    content: repair makes new messages around the same content.
+    """
+
+    estimator: Estimator
+    _known: dict[tuple[str, int], tuple[object, int]] = field(factory=dict, init=False, repr=False)
+
+    def total(self, messages: Iterable[Message]) -> int:
+        """The sum of all messages' estimates."""
+        kept: dict[tuple[str, int], tuple[object, int]] = {}
+        total = 0
+        for message in messages:
+            content = getattr(message, "content", message)
+            key = (message.role, id(content))
+            # The content is kept beside its figure, so that its id is not given to another.
+            known = kept.get(key) or self._known.get(key) or (content, self.estimator(message))
+            kept[key] = known
+            total += known[1]
+        self._known = kept
+        return total
 
 
 # --- a whole context -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ _MOST_MARKS = 32  # a run of combining marks that is longer than any real charac
 
 def well_formed(text: str) -> str:
     """The text with surrogate pairs joined to their character and lone halves replaced by U+FFFD."""
-    if text.isascii() or _SURROGATE.search(text) is None:
+    if text.isascii() or _is_whole(text):
         return text
     return _SURROGATE.sub("\ufffd", _PAIR.sub(_join, text))
 
@@ -26,6 +26,15 @@ def one_line(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(c for c in text if unicodedata.category(c) not in _STEERING)
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text holds no halves; encoding is the quickest way to look."""
+    try:
+        text.encode("utf-16-le")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _join(pair: re.Match[str]) -> str:

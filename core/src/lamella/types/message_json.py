@@ -72,8 +72,8 @@ def parse_block(raw: Any) -> Block:
         )
     if kind == "image" and isinstance(raw.get("data"), str) and isinstance(raw.get("mimeType"), str):
         return ImageBlock(raw["data"], raw["mimeType"], _rest(raw, _IMAGE_KEYS))
-    if kind in _CALL_TYPES and isinstance(raw.get("name"), str):
-        arguments = raw.get("arguments", raw.get("input"))
+    arguments = raw.get("arguments", raw.get("input"))
+    if kind in _CALL_TYPES and isinstance(raw.get("name"), str) and arguments is not None:
         return ToolCall(
             _string(raw.get("id")),
             raw["name"],
