@@ -13,6 +13,7 @@ from lamella.agent.compaction import Outcome
 from lamella.agent.environment import Environment
 from lamella.agent.eventlog import log_event
 from lamella.agent.host import SessionHost, SessionRecord
+from lamella.agent.prefix_log import PrefixLog, log_path
 from lamella.agent.turn import Turn, TurnResult, user_message
 from lamella.agent.workbench import Workbench
 from lamella.context.assembly import PromptFor
@@ -50,6 +51,8 @@ class AgentSession:
         self.trigger: Trigger = trigger
         self.thinking: ThinkingLevel = thinking or _level(file, environment)
         self.listeners: list[Listener] = []
+        state_dir = environment.prompts.facts.state_dir
+        self._prefixes = PrefixLog(log_path(state_dir, file.id), environment.estimate)
         self._steering: deque[Message] = deque()
         self._follow_ups: deque[Message] = deque()
         self._aborted = asyncio.Event()
@@ -112,6 +115,7 @@ class AgentSession:
             self._tell,
             self._aborted,
             self._sections,
+            self._prefixes,
             self._steering,
             self._follow_ups,
         )

@@ -12,6 +12,7 @@ from lamella.agent.accounting import counters, reply_text, total_usage
 from lamella.agent.compaction import Outcome
 from lamella.agent.host import SessionHost
 from lamella.agent.loop import LoopResult, run_loop
+from lamella.agent.prefix_log import LastRequest
 from lamella.agent.retry import retry_delay_ms, unless_aborted, wait
 from lamella.agent.workbench import Workbench
 from lamella.errors import ContextOverflow, LamellaError, ModelAborted, ModelError, SessionError
@@ -204,6 +205,8 @@ class Turn:
         """The loop, again after retries and compactions."""
         settings = self.bench.environment.settings
         setup = self.bench.setup(addition, host)
+        sent = LastRequest(setup.build)
+        setup = evolve(setup, build=sent.build)
         new: list[Message] = []
         retries = freed = 0
         result = await run_loop(prompts, self.bench.history(), setup, self._emit)
@@ -232,6 +235,8 @@ class Turn:
                     self.bench.tell(e.AutoRetryEnd(False, retries, str(error)))
                 break
             result = await run_loop((), self.bench.history(), setup, self._emit)
+        if sent.request is not None:
+            self.bench.note_prefix(addition, sent.request)
         return LoopResult(tuple(new), result.reply, result.error)
 
     async def _pause(self, attempt: int, error: ModelError) -> bool:

@@ -14,6 +14,7 @@ from lamella.agent.environment import Environment
 from lamella.agent.host import SessionHost, SessionRecord, complete
 from lamella.agent.loop import LoopSetup, run_loop
 from lamella.agent.policy import HookPolicy
+from lamella.agent.prefix_log import PrefixLog
 from lamella.agent.request import RequestBuilder, fixed_tokens
 from lamella.agent.retry import unless_aborted
 from lamella.agent.summaries import SummaryRequest
@@ -50,6 +51,7 @@ class Workbench:
     tell: Callable[[e.AgentEvent], None] = field(repr=False)
     aborted: asyncio.Event = field(repr=False)
     sections: tuple[h.PromptSection, ...] = field(repr=False)
+    prefixes: PrefixLog = field(repr=False)
     steering: deque[Message] = field(factory=deque, repr=False)
     follow_ups: deque[Message] = field(factory=deque, repr=False)
 
@@ -78,6 +80,21 @@ class Workbench:
     def system_prompt(self) -> str:
         """The base prompt, before additions of the turn."""
         return render(self.sections)
+
+    def prompt_parts(self, addition: h.PromptAddition) -> list[h.PromptSection]:
+        """The parts of the system prompt with the additions of the turn."""
+        replaced = addition.system_prompt
+        base = (h.PromptSection("replaced", replaced, owner="plugins"),) if replaced else self.sections
+        before = h.PromptSection("prepended", addition.prepend_system, owner="plugins")
+        after = h.PromptSection("appended", addition.append_system, owner="plugins")
+        return [part for part in (before, *base, after) if part.text.strip()]
+
+    def note_prefix(self, addition: h.PromptAddition, request: ModelRequest) -> None:
+        """Record what a turn sent. The record only helps to find costs, so no turn fails for it."""
+        try:
+            self.prefixes.add(self.prompt_parts(addition), request)
+        except OSError as error:
+            self.tell(e.Notice("prefix_not_recorded", f"what the turn sent was not recorded: {error}"))
 
     def history(self) -> list[Message]:
         """The context without failed replies at its end, so that a run can continue from it."""
@@ -127,14 +144,12 @@ class Workbench:
         )
 
     def _builder(self, addition: h.PromptAddition, host: SessionHost, tools: Mapping[str, Tool]) -> RequestBuilder:
-        base = addition.system_prompt or self.system_prompt()
-        parts = (addition.prepend_system, base, addition.append_system)
         return RequestBuilder(
             model=self.model,
             hooks=self.environment.hooks,
             host=host,
             estimate=self.environment.estimate,
-            system_prompt="\n\n".join(p.strip() for p in parts if p.strip()),
+            system_prompt=render(self.prompt_parts(addition)),
             tools=tuple(t.spec for t in tools.values()),
             window=self.budget().window,
             thinking=self.thinking,

@@ -51,11 +51,11 @@ async def run_command(runtime: Runtime, session: Session, text: str) -> tuple[bo
             Out.write(status_text(state, runtime.agent.timezone))
     elif name == "context":
         from lamella.cli.common import print_table
-        from lamella.cli.context import overview, overview_head, overview_rows
+        from lamella.cli.context import OVERVIEW_HEADINGS, overview, overview_head, overview_rows
 
         found_context = await overview(runtime, session.key.text)
         Out.write(overview_head(found_context))
-        print_table(overview_rows(found_context), ["PART", "TOKENS"])
+        print_table(overview_rows(found_context), OVERVIEW_HEADINGS)
     elif name == "memory":
         _search(runtime, rest)
     elif name in runtime.commands:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
+from lamella.cli.context_diff import diff, diff_lines, prefixes_of, turn_json
 from lamella.cli.context_doors import build, repair
 from lamella.cli.context_explain import explanation, show
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
+    from lamella.sessions.keys import SessionKey
+    from lamella.sessions.transcript import SessionFile
 
 
 @click.group(invoke_without_command=True)
@@ -20,13 +23,31 @@ if TYPE_CHECKING:
 @click.option("--key", default="", metavar="KEY", help="Session key (default: agent:<agent>:main).")
 @click.option("--model", default="", metavar="PROVIDER/MODEL", help="Model to measure for.")
 @click.option("--full", is_flag=True, help="Print the texts too.")
+@click.option(
+    "--diff",
+    "turns",
+    type=(int, int),
+    metavar="TURN TURN",
+    help="Show where the prefixes of two turns first differ (-1: the newest turn).",
+)
 @click.option("--explain", is_flag=True, help="Tell for each message what becomes of it, why, and what it costs.")
 @json_option
-def context(common: CommonOptions, key: str, model: str, full: bool, explain: bool, as_json: bool) -> None:
+def context(
+    common: CommonOptions,
+    key: str,
+    model: str,
+    full: bool,
+    turns: tuple[int, int] | None,
+    explain: bool,
+    as_json: bool,
+) -> None:
     """Show what the next request would contain, with estimated tokens."""
     if click.get_current_context().invoked_subcommand is not None:
         return
     runtime = open_runtime(common, model=model, need_workspace=True)
+    if turns is not None:
+        show_diff(runtime, key, turns, as_json)
+        return
     found = asyncio.run(overview(runtime, key))
     if explain:
         found |= asyncio.run(explanation(runtime, key))
@@ -35,7 +56,7 @@ def context(common: CommonOptions, key: str, model: str, full: bool, explain: bo
         return
     Out.write(overview_head(found))
     Out.write("")
-    print_table(overview_rows(found), ["PART", "TOKENS"])
+    print_table(overview_rows(found), OVERVIEW_HEADINGS)
     if full:
         for section in found["sections"]:
             Out.write(f"\n--- {section['name']} ---\n{section['text']}")
@@ -59,14 +80,20 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     model = runtime.model
     window = runtime.environment.window(model)
     session_key = runtime.key(key)
-    located = runtime.store.locate(session_key)
-    session_id = str(located.entry.get("sessionId") or "") if located is not None else ""
-    messages: tuple[Any, ...] = ()
-    if located is not None and located.exists:
-        messages = runtime.store.open(located, cwd="").context().messages
+    file = _transcript(runtime, session_key)
+    session_id = file.id if file is not None else ""
+    messages: tuple[Any, ...] = file.context().messages if file is not None else ()
     history = legal_history(messages, model)
     sections: list[dict[str, Any]] = [
-        {"name": s.name, "tokens": estimate_text(s.text), "characters": len(s.text), "text": s.text.strip()}
+        {
+            "name": s.name,
+            "owner": s.owner,
+            "tokens": estimate_text(s.text),
+            "characters": len(s.text),
+            "note": s.note,
+            "details": dict(s.details),
+            "text": s.text.strip(),
+        }
         for s in runtime.prompts.sections(
             PromptFor(session_key, session_id, model=f"{model.provider}/{model.id}", preview=True)
         )
@@ -81,11 +108,13 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     ]
     history_tokens = sum(runtime.estimate(m) for m in history)
     limits = budget(runtime.settings.compaction, window)
+    recorded = prefixes_of(runtime, session_id).turns
     return {
         "key": session_key.text,
         "model": f"{model.provider}/{model.id}",
         "windowTokens": window,
         "reserveTokens": limits.reserve,
+        "prefix": turn_json(recorded[-1]) if recorded else None,
         "sections": sections,
         "tools": tools,
         "history": {"messages": [dump_message(m) for m in history], "count": len(history), "tokens": history_tokens},
@@ -93,12 +122,31 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     }
 
 
+def _transcript(runtime: Runtime, key: SessionKey) -> SessionFile | None:
+    """The transcript of a key's session, if there is one."""
+    located = runtime.store.locate(key)
+    return runtime.store.open(located, cwd="") if located is not None and located.exists else None
+
+
+def show_diff(runtime: Runtime, key: str, turns: tuple[int, int], as_json: bool) -> None:
+    """Print where the prefixes of two turns of a key's session first differ."""
+    file = _transcript(runtime, runtime.key(key))
+    found = diff(prefixes_of(runtime, file.id if file is not None else ""), *turns)
+    if as_json:
+        Out.json(found)
+    else:
+        Out.write("\n".join(diff_lines(found)))
+
+
+OVERVIEW_HEADINGS = ["PART", "TOKENS", "NOTE"]
+
+
 def overview_rows(found: dict[str, Any]) -> list[list[str]]:
     """A row for each part of the request."""
-    rows = [[f"prompt: {s['name']}", str(s["tokens"])] for s in found["sections"]]
-    rows += [[f"tool: {t['name']} ({t['owner']})", str(t["tokens"])] for t in found["tools"]]
-    rows.append([f"history: {found['history']['count']} messages", str(found["history"]["tokens"])])
-    return [*rows, ["total", str(found["tokens"])]]
+    rows = [[f"prompt: {s['name']} ({s['owner']})", str(s["tokens"]), s["note"]] for s in found["sections"]]
+    rows += [[f"tool: {t['name']} ({t['owner']})", str(t["tokens"]), ""] for t in found["tools"]]
+    rows.append([f"history: {found['history']['count']} messages", str(found["history"]["tokens"]), ""])
+    return [*rows, ["total", str(found["tokens"]), ""]]
 
 
 def overview_head(found: dict[str, Any]) -> str:

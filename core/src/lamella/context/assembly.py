@@ -51,7 +51,7 @@ class PromptMaker:
         if context.mode != "none":
             context = evolve(context, files=self.hooks.prompt_files(context))
             own += [evolve(s, owner=plugin) for plugin, s in self.hooks.prompt_sections(context)]
-        return tuple(arrange(own, context.mode, context.chat_type))
+        return tuple(arrange(own, context))
 
     def _context(self, wanted: PromptFor) -> PromptContext:
         facts = {a.name: getattr(self.facts, a.name) for a in fields(RegistrationContext)}

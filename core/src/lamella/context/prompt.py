@@ -21,8 +21,7 @@ from typing import get_args
 
 from lamella.sessions.keys import SessionKey
 from lamella.text.unicode import one_line
-from lamella.types.hooks import PromptMode, PromptSection
-from lamella.types.host import ChatType
+from lamella.types.hooks import PromptContext, PromptMode, PromptSection
 from lamella.types.model import ToolSpec
 
 OPENING_ORDER = 0
@@ -91,11 +90,14 @@ def runtime_section(agent_id: str, model: str) -> PromptSection:
     return PromptSection("runtime", text, RUNTIME_ORDER, WORKING)
 
 
-def arrange(
-    sections: Iterable[PromptSection], mode: PromptMode = "full", chat_type: ChatType = "direct"
-) -> list[PromptSection]:
-    """Sections with text that belong into this mode and type of chat, by order and then name."""
-    chosen = [s for s in sections if s.text.strip() and mode in s.modes and chat_type in s.chats]
+def arrange(sections: Iterable[PromptSection], context: PromptContext) -> list[PromptSection]:
+    """The sections with text that belong into this prompt, by order and then name."""
+
+    def belongs(section: PromptSection) -> bool:
+        usable = not section.needs_tools or not set(section.needs_tools).isdisjoint(context.tools)
+        return context.mode in section.modes and context.chat_type in section.chats and usable
+
+    chosen = [s for s in sections if s.text.strip() and belongs(s)]
     return sorted(chosen, key=lambda s: (s.order, s.name))
 
 

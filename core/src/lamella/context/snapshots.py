@@ -19,9 +19,14 @@ from lamella.text.files import write_atomic
 from lamella.types.hooks import PromptContext
 
 T = TypeVar("T")
-FOLDER = "prompts"
 
 log = logging.getLogger(__name__)
+
+
+def session_file(state_dir: Path, session_id: str, suffix: str) -> Path | None:
+    """A file beside a session's transcript; None for a session that has not begun, or an id that no file
+    name may hold."""
+    return state_dir / "prompts" / f"{session_id}.{suffix}" if is_session_id(session_id) else None
 
 
 class Snapshots(Generic[T]):
@@ -30,14 +35,14 @@ class Snapshots(Generic[T]):
     def __init__(self, name: str, kind: type[T]) -> None:
         self._name = name
         self._kind = kind
-        self._folder: Path | None = None
+        self._state_dir: Path | None = None
 
     def of(self, context: PromptContext, make: Callable[[], T]) -> T:
         """The session's value, made when there is none yet. It is kept unless the prompt is only shown."""
-        if not is_session_id(context.session_id):  # a session that has not begun
+        self._state_dir = context.state_dir
+        file = session_file(context.state_dir, context.session_id, f"{self._name}.json")
+        if file is None:
             return make()
-        self._folder = context.state_dir / FOLDER
-        file = self._file(self._folder, context.session_id)
         value = self._read(file)
         if value is None:
             value = make()
@@ -47,12 +52,10 @@ class Snapshots(Generic[T]):
 
     def forget(self, session_id: str) -> None:
         """Remove the value of a session that is over."""
-        if self._folder is not None and is_session_id(session_id):
+        file = session_file(self._state_dir, session_id, f"{self._name}.json") if self._state_dir else None
+        if file is not None:
             with contextlib.suppress(FileNotFoundError):
-                self._file(self._folder, session_id).unlink()
-
-    def _file(self, folder: Path, session_id: str) -> Path:
-        return folder / f"{session_id}.{self._name}.json"
+                file.unlink()
 
     def _read(self, file: Path) -> T | None:
         try:

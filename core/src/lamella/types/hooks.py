@@ -279,7 +279,8 @@ class AgentEnded:
 class PromptSection:
     """A named part of the system prompt. Lower `order` comes first; modes: full, minimal, none.
 
-    `chats`: the types of chat whose prompts have it. `note` and `details` are for people, who see them
+    `chats`: the types of chat whose prompts have it. `needs_tools`: it is left out unless one of these
+    tools is on offer. `note` and `details` are for people, who see them
     in `lamella context`: why the section is as it is, in words and as JSON. `owner` is set by the engine.
     """
 
@@ -288,6 +289,7 @@ class PromptSection:
     order: int = 500
     modes: tuple[PromptMode, ...] = ("full",)
     chats: tuple[ChatType, ...] = (*PRIVATE_CHATS, *SHARED_CHATS)
+    needs_tools: tuple[str, ...] = ()
     note: str = ""
     details: JsonObject = field(factory=dict, repr=False)
     owner: str = "core"

@@ -20,4 +20,4 @@ everything else to today's note.
 
 def memory_section() -> PromptSection:
     """The section of the system prompt; the same in every turn, so that providers can cache it."""
-    return PromptSection("memory", TEXT, order=400)
+    return PromptSection("memory", TEXT, order=400, needs_tools=("memory_search", "memory_get"))
