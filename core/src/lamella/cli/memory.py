@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, argument_text, json_option, open_runtime
+from lamella.cli.common import CommonOptions, Out, agent_options, argument_text, json_option, open_runtime, warn
 from lamella.cli.memory_eval import evaluate
-from lamella.types.memory import MemoryHit, MemoryResults, MemoryService, Provenance, SearchQuery, SyncReport
+from lamella.cli.memory_text import report_text, results_text, status_text
+from lamella.cli.memory_watch import watch
+from lamella.cli.progress import progress_bar
+from lamella.types.memory import MemoryService, Provenance, SearchQuery
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
@@ -24,6 +26,7 @@ def memory() -> None:
 
 
 memory.add_command(evaluate)
+memory.add_command(watch)
 
 
 @memory.command("index")
@@ -33,26 +36,17 @@ memory.add_command(evaluate)
 def index(common: CommonOptions, force: bool, as_json: bool) -> int:
     """Bring the index up to date. Exit code 1 when a file could not be read."""
     runtime = open_runtime(common, need_workspace=True)
-    with _open_memory(runtime) as service:
-        report = service.sync(force=force)
+    with _open_memory(runtime) as service, progress_bar(wanted=not as_json) as advance:
+        report = service.sync(force=force, progress=lambda p: advance(p.stage, p.done, p.total))
     if as_json:
         Out.json(report.to_json())
     else:
         Out.write(report_text(report))
         for problem in report.failed:
-            click.echo(f"failed: {problem.path}: {problem.reason}", err=True)
+            warn(f"failed: {problem.path}: {problem.reason}")
+        if report.degraded:
+            warn(f"note: {report.degraded}; passages without vectors are found by their words")
     return 0 if report.ok else 1
-
-
-def report_text(report: SyncReport) -> str:
-    """One line that says what happened, also when nothing did."""
-    if report.seen == 0:
-        return f"{report.workspace}: nothing to index (no MEMORY.md, no notes in memory/)."
-    parts = [f"{report.added + report.updated} indexed", f"{report.unchanged} unchanged"]
-    parts += [f"{report.removed} removed"] if report.removed else []
-    parts += [f"{len(report.failed)} failed"] if report.failed else []
-    rebuilt = f" ({report.rebuilt})" if report.rebuilt else ""
-    return f"{report.workspace}: {report.seen} files, {', '.join(parts)}, {report.chunks} passages{rebuilt}."
 
 
 @memory.command("search")
@@ -87,23 +81,6 @@ def search(
         Out.json(found.to_json())
     else:
         Out.write(results_text(found))
-
-
-def results_text(found: MemoryResults) -> str:
-    """Hits for a person: citation, score, passage."""
-    parts = [f"{h.citation}  ({h.score:.2f}){_reasons(h)}\n{_indented(h.snippet)}" for h in found.hits]
-    if found.degraded:
-        parts.append(f"note: {found.degraded.reason}; answered by {found.degraded.answered_by}")
-    return "\n\n".join(parts) or "Nothing found."
-
-
-def _reasons(hit: MemoryHit) -> str:
-    given = [f"{name} {value:.2f}" for name, value in (hit.parts or {}).items() if value is not None]
-    return f"\n  [{', '.join(given)}]" if given else ""
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.strip().split("\n"))
 
 
 @memory.command("get")
@@ -149,18 +126,14 @@ def add(common: CommonOptions, text: str, path: str | None, as_json: bool) -> No
 @agent_options
 @json_option
 def status(common: CommonOptions, as_json: bool) -> None:
-    """Show the state of memory: backend, index, files."""
+    """Show the state of memory: backend, index, what is out of date, what is off and how to turn it on."""
     runtime = open_runtime(common)
     with _open_memory(runtime) as service:
         facts = service.status()
     if as_json:
         Out.json(facts)
     else:
-        Out.write(
-            "\n".join(
-                f"{k}: {v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)}" for k, v in facts.items()
-            )
-        )
+        Out.write(status_text(facts, runtime.agent.timezone))
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ import click
 from attrs import frozen
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, print_table
+from lamella.cli.progress import Advance, progress_bar
 from lamella.memory.judged import JudgedWorkspace, Lines, read_judged
 from lamella.memory.scoring import DEPTH, FIGURES, lines_of, mean_figures, percentile, score_question
 from lamella.types.memory import MemoryService, SearchQuery
@@ -46,7 +47,13 @@ def evaluate(common: CommonOptions, files: tuple[Path, ...], min_score: float, a
     """
     judged = [workspace for file in files for workspace in read_judged(file)]
     Out.claim()
-    answered = [answer for workspace in judged for answer in _answers(common, workspace, min_score)]
+    total = sum(len(workspace.questions) for workspace in judged)
+    answered: list[Answered] = []
+    with progress_bar(wanted=not as_json) as advance:
+        for workspace in judged:
+            for answer in _answers(common, workspace, min_score, advance):
+                answered.append(answer)
+                advance("questions", len(answered), total)
     report = report_of(answered)
     if as_json:
         Out.json(report)
@@ -78,10 +85,10 @@ def _cell(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.3f}"
 
 
-def _answers(common: CommonOptions, judged: JudgedWorkspace, min_score: float) -> Iterator[Answered]:
+def _answers(common: CommonOptions, judged: JudgedWorkspace, min_score: float, advance: Advance) -> Iterator[Answered]:
     lines = {path: lines_of(text) for path, text in judged.files.items()}
     with _scratch_memory(common, judged) as memory:
-        memory.sync()
+        memory.sync(progress=lambda p: advance(f"{judged.id}: {p.stage}", p.done, p.total))
         for question in judged.questions:
             query = SearchQuery(question.text, DEPTH, min_score, judged.now)
             started = time.perf_counter()

@@ -45,10 +45,6 @@ class Meaning:
         """Whether meaning takes part at all."""
         return self.name != NONE
 
-    @property
-    def installed(self) -> bool:
-        return self.name in self._on_offer
-
     def embedder(self, seconds: float | None = None) -> Embedder:
         """The embedder, opened; a service far away, or a large model, may take its time for that.
 

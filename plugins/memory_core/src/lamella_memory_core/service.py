@@ -58,7 +58,7 @@ class Memory:
         self._background: Errand[SyncReport] | None = None
         watch = Watch(_roots(context, self._config)) if self._config.watch else None
         quiet, interval = self._config.watch_debounce_ms / 1000, self._config.sync_interval_minutes * 60
-        self._upkeep = Upkeep(self._sync_backend, watch, quiet, interval)
+        self._upkeep = Upkeep(lambda progress: self._sync_backend(progress=progress), watch, quiet, interval)
 
     @property
     def backend(self) -> MemoryBackend:
@@ -120,7 +120,6 @@ class Memory:
             "lastSync": synced.at,
             "lastError": synced.error or None,
             "watch": self._upkeep.facts(),
-            "autoRecall": self._config.auto_recall,
             "off": [*facts.get("off", []), *self._off()],
         }
 

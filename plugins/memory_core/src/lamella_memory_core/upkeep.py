@@ -15,7 +15,7 @@ from typing import Any
 from attrs import define, field
 
 from lamella.text.days import unix_ms
-from lamella.types.memory import SyncReport, WatchEvent, WatchReason
+from lamella.types.memory import ProgressListener, SyncProgress, SyncReport, WatchEvent, WatchReason
 from lamella_memory_core.watch import Watch
 
 # How long a look at the files is trusted while they are followed.
@@ -94,11 +94,13 @@ class Freshness:
 class Upkeep:
     """Follows the files of a memory, and brings its index up to date after changes and at intervals.
 
-    `sync` brings it up to date. `watch` is None when files are not to be followed. `quiet` and
-    `interval` (0: never) in seconds.
+    `sync` brings it up to date, tells a listener how far it is, and ends when that raises. `watch` is
+    None when files are not to be followed. `quiet` and `interval` (0: never) in seconds.
     """
 
-    def __init__(self, sync: Callable[[], SyncReport], watch: Watch | None, quiet: float, interval: float) -> None:
+    def __init__(
+        self, sync: Callable[[ProgressListener], SyncReport], watch: Watch | None, quiet: float, interval: float
+    ) -> None:
         self._sync = sync
         self._watch = watch
         self._quiet = quiet
@@ -134,7 +136,7 @@ class Upkeep:
     def run(self, told: Callable[[WatchEvent], None], stopped: threading.Event) -> None:
         """Sync at once, then after changes and at intervals, until `stopped` is set."""
         self._open_watch()
-        told(self._event("start"))
+        self._bring_up_to_date("start", told, stopped)
         self._keep(told, stopped)
 
     def facts(self) -> dict[str, Any]:
@@ -179,7 +181,7 @@ class Upkeep:
             reason = schedule.due(time.monotonic(), self._interval_now())
             if reason:
                 schedule.synced(time.monotonic())
-                told(self._event(reason))
+                self._bring_up_to_date(reason, told, stopped)
 
     def _look_if_watched(self) -> bool:
         """Take what has been reported; whether changes are followed."""
@@ -194,12 +196,26 @@ class Upkeep:
             return self._interval
         return min(self._interval or _UNFOLLOWED_SECONDS, _UNFOLLOWED_SECONDS)
 
-    def _event(self, reason: WatchReason) -> WatchEvent:
+    def _bring_up_to_date(
+        self, reason: WatchReason, told: Callable[[WatchEvent], None], stopped: threading.Event
+    ) -> None:
         mark = self.look()
+
+        def go_on(_progress: SyncProgress) -> None:
+            if stopped.is_set():
+                raise _Stopped
+
         try:
-            report = self._sync()
+            report = self._sync(go_on)
+        except _Stopped:
+            return
         except Exception as error:  # the next sync may go well
             log.warning("the memory index is not up to date", exc_info=True)
-            return WatchEvent(reason, unix_ms(), error=str(error) or type(error).__name__)
+            told(WatchEvent(reason, unix_ms(), error=str(error) or type(error).__name__))
+            return
         self.confirm(mark)
-        return WatchEvent(reason, unix_ms(), report)
+        told(WatchEvent(reason, unix_ms(), report))
+
+
+class _Stopped(Exception):
+    """The sync is not to go on."""
