@@ -118,8 +118,16 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
         "sections": sections,
         "tools": tools,
         "history": {"messages": [dump_message(m) for m in history], "count": len(history), "tokens": history_tokens},
+        "lastRecall": _last_recall(runtime, session_key),
         "tokens": sum(s["tokens"] for s in sections) + sum(t["tokens"] for t in tools) + history_tokens,
     }
+
+
+def _last_recall(runtime: Runtime, key: SessionKey) -> dict[str, Any] | None:
+    """What memory put before the last prompt, as its plugin has noted it."""
+    located = runtime.store.locate(key)
+    noted = located.entry.get("lastRecall") if located is not None else None
+    return noted if isinstance(noted, dict) else None
 
 
 def _transcript(runtime: Runtime, key: SessionKey) -> SessionFile | None:
@@ -146,7 +154,11 @@ def overview_rows(found: dict[str, Any]) -> list[list[str]]:
     rows = [[f"prompt: {s['name']} ({s['owner']})", str(s["tokens"]), s["note"]] for s in found["sections"]]
     rows += [[f"tool: {t['name']} ({t['owner']})", str(t["tokens"]), ""] for t in found["tools"]]
     rows.append([f"history: {found['history']['count']} messages", str(found["history"]["tokens"]), ""])
-    return [*rows, ["total", str(found["tokens"]), ""]]
+    rows.append(["total", str(found["tokens"]), ""])
+    if found["lastRecall"]:
+        places = ", ".join(found["lastRecall"].get("citations") or ()) or "nothing"
+        rows.append(["recalled for the last prompt", str(found["lastRecall"].get("tokens", 0)), places])
+    return rows
 
 
 def overview_head(found: dict[str, Any]) -> str:
