@@ -9,9 +9,11 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import CASES
+from openclaw_vectors import recorded
 
 from lamella.config.edit import parse_value, set_value, unset_value
 from lamella.config.load import load_config
@@ -215,16 +217,26 @@ def test_a_disk_that_fails_leaves_the_old_file(
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("5m", 300), ("1h30m", 5400), ("30d", 2_592_000), ("250ms", 0.25), (7, 7)]
+    ("text", "seconds"), [("5m", 300), ("1h30m", 5400), ("30d", 2_592_000), ("250ms", 0.25), (7, 7), ("7", 7)]
 )
 def test_durations(text: object, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "5x", True, None, float("nan"), [1]])
+@pytest.mark.parametrize("text", ["", "m", "5 m", "5x", True, None, float("nan"), [1]])
 def test_wrong_durations(text: object) -> None:
     with pytest.raises(ValueError, match="expected a duration"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("row", recorded("units.json"), ids=lambda row: f"{row['group']}-{row['name']}")
+def test_durations_and_sizes_are_read_as_in_openclaw(row: dict[str, Any]) -> None:
+    read = parse_size if row["group"] == "bytes" else lambda raw: parse_duration(raw, unit="m") * 1000
+    if "error" in row:
+        with pytest.raises(ValueError, match="expected a"):
+            read(row["input"]["raw"])
+    else:
+        assert read(row["input"]["raw"]) == row["output"]
 
 
 def test_sizes() -> None:

@@ -17,6 +17,7 @@ from lamella.types.messages import CompactionSummaryMessage, Message, UserMessag
 RULE = "history_limit"
 _DIRECT = frozenset({"direct", "dm"})
 _KINDS = _DIRECT | {"group", "channel"}
+_NO_CHATS = frozenset({"subagent", "cron"})
 _THREAD = re.compile(r":(?:thread|topic):\d+\Z")
 
 
@@ -104,7 +105,7 @@ def limit_for(key: str, config: HistoryLimitConfig) -> int:
     parts = key.lower().split(":")
     parts = parts[2:] if parts[0] == "agent" else parts
     at = next((i for i, part in enumerate(parts[:3]) if part in _KINDS), None)
-    if at is None:
+    if at is None or parts[0] in _NO_CHATS:
         return 0
     channels = {name.lower(): limits for name, limits in config.channels.items()}
     own = channels.get(parts[0], ChannelLimits()) if at else ChannelLimits()
