@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import uuid
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -31,6 +32,7 @@ SCHEMA_VERSION = 4
 
 NAME = "memory.sqlite"
 _BUSY_SECONDS = 10.0
+_MOST_IDLE = 4
 _KEPT_ASIDE = 3  # databases that were moved aside
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -42,8 +44,8 @@ class NotAnIndex(LamellaError):
 
 
 class Database:
-    """The index's database file. Every use has its own connection, so that a file which another
-    process replaced is never held on to.
+    """The index's database file. A use has a connection to itself. Connections are used again, but never
+    after the file was replaced.
 
     `identity` names how texts are cut and segmented; an index of another identity is emptied.
     """
@@ -54,6 +56,7 @@ class Database:
         self._identity = identity
         self._lock = state_dir / "locks" / "memory-index.lock"
         self._inode = 0
+        self._idle: deque[tuple[int, sqlite3.Connection]] = deque()
 
     def take_rebuilt(self) -> str:
         """Why the database was made anew since the last call, or nothing."""
@@ -64,17 +67,42 @@ class Database:
     def read(self) -> Iterator[sqlite3.Connection]:
         """One consistent view. Raises `NotAnIndex` when the file turns out to be broken,
         `MemoryUnavailable` when it cannot be used now."""
-        self._inode = _inode(self.path)
+        self._inode = inode = _inode(self.path)
         try:
-            connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            connection = self._connection(inode)
             try:
                 connection.execute("BEGIN")
                 yield connection
                 connection.execute("COMMIT")
-            finally:
+            except BaseException:
                 connection.close()
+                raise
+            self._keep(inode, connection)
         except sqlite3.DatabaseError as error:
             raise self._said(error) from error
+
+    def _connection(self, inode: int) -> sqlite3.Connection:
+        """One that is not in use, if it is of the file that is there now."""
+        for kept, connection in self._take_idle():
+            if kept == inode:
+                return connection
+            connection.close()
+        return sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+    def _keep(self, inode: int, connection: sqlite3.Connection) -> None:
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append((inode, connection))
+        else:
+            connection.close()
+
+    def _take_idle(self) -> Iterator[tuple[int, sqlite3.Connection]]:
+        """Connections that nobody uses; other threads may take some too."""
+        while True:
+            try:
+                taken = self._idle.pop()
+            except IndexError:
+                return
+            yield taken
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
@@ -112,6 +140,8 @@ class Database:
         _recreate(connection, self._identity)
 
     def close(self) -> None:
+        for _, connection in self._take_idle():
+            connection.close()
         if "_engine" in self.__dict__:
             self._engine.dispose()
 

@@ -16,7 +16,7 @@ from lamella_memory_core.keywords import Keywords
 if TYPE_CHECKING:
     from lamella_memory_core.arrays import Flags, Floats, Numbers
 
-FILE_PRIOR = 0.2
+FILE_PRIOR = 0.3
 NEIGHBOUR_SHARE = 0.25
 DAY_BONUS = 0.5
 _HALF_SHARE = 0.5
@@ -46,10 +46,14 @@ def fused(words: Floats | None, meaning: Floats | None, share: float) -> Floats 
 def with_neighbours(z: Floats, catalog: Catalog) -> Floats:
     """Each value with a share of those before and after it in its file: what answers a question stands
     among what else is said about it."""
-    same = catalog.file[1:] == catalog.file[:-1]
+    share = NEIGHBOUR_SHARE * z
+    before, after = share[:-1].copy(), share[1:]
+    ends = catalog.starts[1:] - 1  # the last passages of files, but the last file
+    ends = ends[(ends >= 0) & (ends < len(before))]
+    before[ends] = after[ends] = 0.0
     values = z.copy()
-    values[1:] += NEIGHBOUR_SHARE * z[:-1] * same
-    values[:-1] += NEIGHBOUR_SHARE * z[1:] * same
+    values[1:] += before
+    values[:-1] += after
     return values
 
 
@@ -64,7 +68,10 @@ def order_values(z: Floats, catalog: Catalog, file_strengths: Floats, named: Fla
     best = float(z.max(initial=0.0))
     values = z / best if best > 0 else z.copy()
     fitting = file_strengths * (1.0 - 1.0 / np.maximum(catalog.sizes, 1))
-    return values + FILE_PRIOR * fitting[catalog.file] + DAY_BONUS * named
+    values += (FILE_PRIOR * fitting)[catalog.file]
+    if named.any():
+        values += DAY_BONUS * named
+    return values
 
 
 def file_fit(keywords: Keywords, meaning: Floats | None, catalog: Catalog) -> Floats:
@@ -95,7 +102,8 @@ def shown_scores(keywords: Keywords, meaning: Floats | None, named: Flags) -> Fl
     odds = keywords.passages / (_HALF_SHARE * keywords.whole) if keywords.whole else np.zeros(count)
     if meaning is not None:
         odds = odds + np.exp(np.minimum(meaning * np.sqrt(count / (count + _FEW)), 50.0) - _EVEN_Z)
-    odds = odds + _DAY_ODDS * named
+    if named.any():
+        odds = odds + _DAY_ODDS * named
     return odds / (1.0 + odds)
 
 

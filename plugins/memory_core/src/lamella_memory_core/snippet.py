@@ -26,8 +26,9 @@ def make_snippet(text: str, start_line: int, words: Sequence[str], limit: int) -
     lines = split_lines(text)
     if not lines:
         return Snippet("", start_line, start_line)
-    hits = [_hits(line, words) for line in lines]
-    first, last = _window(lines, hits, limit)
+    first, last = 0, len(lines) - 1
+    if len(text) > limit:
+        first, last = _window(lines, [_hits(line, words) for line in lines], limit)
     shown = "\n".join(lines[first : last + 1])
     if len(shown) > limit:
         shown = _part(shown, words, limit)

@@ -19,14 +19,14 @@ class Stems:
 
     def of(self, words: Iterable[str]) -> list[list[str]]:
         """The tokens of each word, in order: mostly one; none or several for what has other characters in it."""
+        wanted = list(words)
         self._db.execute("BEGIN")
-        self._db.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(words))
-        self._db.execute("COMMIT")
-        count = self._db.execute("SELECT count(*) FROM words_docsize").fetchone()[0]
-        found: list[list[str]] = [[] for _ in range(count)]
+        self._db.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(wanted))
+        found: list[list[str]] = [[] for _ in wanted]
         for number, token in self._db.execute("SELECT doc, term FROM tokens ORDER BY doc, offset"):
             found[number].append(token)
         self._db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        self._db.execute("COMMIT")
         return found
 
     def close(self) -> None:
