@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
@@ -23,15 +24,15 @@ from lamella.types.model import ToolSpec
 
 PartKind: TypeAlias = Literal["tool", "section", "message"]
 
-# Of messages no text is kept, but a short hash of every so many bytes: enough to find the place.
-BLOCK_BYTES = 256
-_BLOCK_DIGITS = 6
+# Of messages no text is kept, but a checksum of every so many bytes: enough to find the place.
+BLOCK_BYTES = 1024
+_BLOCK_DIGITS = 8
 _SENT = ("role", "content", "toolCallId", "toolName", "isError")  # what of a message goes to a provider
 
 
 @frozen(slots=True)
 class Part:
-    """A piece of a prefix. `blocks` are the short hashes of a message's blocks, joined.
+    """A piece of a prefix. `blocks` are the checksums of a message's blocks, joined.
 
     `size` in bytes of UTF-8, `tokens` estimated.
     """
@@ -88,11 +89,9 @@ def message_part(message: ModelMessage, tokens: int) -> Part:
     """A part for a message: hashed without what no provider sees, such as times and usage."""
     raw = dump_message(message)
     data = msgspec.json.encode({k: raw[k] for k in _SENT if k in raw})
-    blocks = "".join(
-        hashlib.blake2b(data[i : i + BLOCK_BYTES]).hexdigest()[:_BLOCK_DIGITS] for i in range(0, len(data), BLOCK_BYTES)
-    )
+    sums = [zlib.crc32(data[i : i + BLOCK_BYTES]).to_bytes(4, "big") for i in range(0, len(data), BLOCK_BYTES)]
     name = f"{message.role} {message.tool_name}" if isinstance(message, ToolResultMessage) else message.role
-    return Part("message", name, len(data), tokens, _digest(data), blocks)
+    return Part("message", name, len(data), tokens, _digest(data), b"".join(sums).hex())
 
 
 def _digest(data: bytes) -> str:
