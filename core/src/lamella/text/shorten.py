@@ -30,7 +30,7 @@ _CLOSING = ("}", "]")
 
 
 # The mark where something is missing. It may say more, such as the lines of a file.
-_MARK = re.compile(r"\n\n\[\.\.\. (\d+) of \d+ characters left out[^\]\n]* \.\.\.\]\n\n")
+_MARK = re.compile(r"\n\n\[\.\.\. (\d+) of \d+ characters left out[^\]\n]* \.\.\.\](?:\n\n|\Z)")
 
 
 @frozen(slots=True)
@@ -105,7 +105,7 @@ def shorten(text: str, limit: int, tell: Tell = _nothing_more, *, min_keep: int 
     A text that was shortened before keeps one mark, which counts all that is missing.
     """
     whole = Cut(0, len(text), len(text))
-    longest = len(_mark(text, whole, tell)) + 2 * len(str(len(text)))
+    longest = len(_mark(text, whole, tell)) + 2 * len(str(len(text))) + 2
     cut = find_cut(text, limit, suffix=longest, min_keep=min_keep)
     if cut.whole:
         return text
@@ -114,7 +114,8 @@ def shorten(text: str, limit: int, tell: Tell = _nothing_more, *, min_keep: int 
 
 
 def _mark(text: str, cut: Cut, tell: Tell) -> str:
-    return f"\n\n[... {cut.missing} of {cut.length + cut.earlier} characters left out{tell(text, cut)} ...]\n\n"
+    mark = f"\n\n[... {cut.missing} of {cut.length + cut.earlier} characters left out{tell(text, cut)} ...]"
+    return mark + "\n\n" if cut.tail < cut.length else mark
 
 
 def _with_older_mark(text: str, cut: Cut) -> Cut:

@@ -9,8 +9,8 @@ from lamella.text.shorten import Cut, Tell, older_mark
 from lamella.types.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
 
 _LINES = re.compile(r": lines (\d+)-(\d+);")
-# What `read` says behind the lines that it shows.
-_NOTE = re.compile(r"\n\n\[[^\n]*\]\Z")
+# What `read` says behind the lines that it shows; no mark of ours.
+_NOTE = re.compile(r"\n\n\[(?!\.\.\. \d)[^\n]*\]\Z")
 
 
 def calls_of(messages: Sequence[Message]) -> dict[int, ToolCall]:
@@ -35,6 +35,8 @@ def tell_how(call: ToolCall | None) -> Tell:
 
 
 def _tell_lines(text: str, cut: Cut, first: int) -> str:
+    if not text[cut.head : _end(text, cut)].strip("\n"):
+        return ""  # nothing of the file is missing
     start, end = missing_lines(text, cut, first)
     return f": lines {start}-{end}; read with offset={start} and limit={end - start + 1} shows them"
 
@@ -45,16 +47,26 @@ def missing_lines(text: str, cut: Cut, first: int) -> tuple[int, int]:
     `first` is the number of the text's first line.
     """
     start = first + text.count("\n", 0, cut.head)
-    if cut.head < cut.tail and text[cut.head] == "\n":
+    if text[cut.head] == "\n" and text[cut.head - 1 : cut.head] not in ("", "\n"):
         start += 1  # the line in front of the cut is whole
-    note = _NOTE.search(text)
-    stop = min(cut.tail, note.start()) if note else cut.tail
     mark = older_mark(text)
-    if mark is not None and (lines := _LINES.search(mark[0])):
-        end = int(lines[2]) + 1 + text.count("\n", mark.end(), max(stop, mark.end()))
-        start = min(start, int(lines[1]))
-    else:
-        end = first + text.count("\n", 0, stop)
-    if stop and text[stop - 1] == "\n":
-        end -= 1  # the tail begins with a line
-    return start, max(start, end)
+    older = _LINES.search(mark[0]) if mark else None
+    if mark is None or older is None:
+        return start, max(start, _last_line(text, 0, _end(text, cut), first))
+    start = min(start, int(older[1]))
+    if mark.end() == len(text):
+        return start, int(older[2])
+    # Whether what follows the older mark began with a whole line is not known: one line more then.
+    return start, _last_line(text, mark.end(), max(_end(text, cut), mark.end()), int(older[2]) + 1)
+
+
+def _end(text: str, cut: Cut) -> int:
+    """Where the missing part of a file ends: before what `read` itself says behind the lines."""
+    note = _NOTE.search(text)
+    return min(cut.tail, note.start()) if note else cut.tail
+
+
+def _last_line(text: str, begin: int, end: int, first: int) -> int:
+    """The number of the last line in `text[begin:end]`, whose first is `first`."""
+    number = first + text.count("\n", begin, end)
+    return number - 1 if text[end - 1 : end] == "\n" else number
