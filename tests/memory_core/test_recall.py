@@ -134,7 +134,7 @@ async def test_the_context_command_shows_what_it_took(tmp_path: Path) -> None:
         ("When was the boiler serviced?", {"auto_recall": False}),
         ("ok?", {}),
         ("Tell me about quantum chromodynamics.", {}),
-        ("When was the boiler serviced?", {"recall_min_score": 1.0}),
+        ("When was the boiler serviced?", {"recall_min_score": 1}),
     ],
 )
 async def test_nothing_is_recalled(tmp_path: Path, prompt: str, core: dict[str, Any]) -> None:

@@ -64,7 +64,11 @@ class Config:
     auto_recall: bool = setting(False, "Search memory for each prompt, and put what is found before it.")
     recall_results: int = setting(3, "Most passages that are recalled for a prompt.", check=between(1, 20))
     recall_chars: int = setting(2400, "Most characters of all recalled passages.", check=between(200, 40_000))
-    recall_min_score: float = setting(0.4, "Passages below this score (0 to 1) are not recalled.", check=between(0, 1))
+    recall_min_score: float = setting(
+        0.75,
+        "Passages below this score (0 to 1) are not recalled; by words alone, two thirds of it.",
+        check=between(0, 1),
+    )
     recall_timeout_ms: int = setting(
         300, "How long a turn waits for what is recalled; what comes later is dropped.", check=between(10, 10_000)
     )
@@ -81,7 +85,11 @@ class Config:
     curated_in_groups: bool = setting(False, "Let group and channel chats search and read MEMORY.md.")
     sessions_in_groups: bool = setting(False, "Let group and channel chats search transcripts.")
     citations: str = setting(
-        "auto", "Add sources to results: on, off, or auto (in chats with one person).", check=one_of("auto", "on", "off")
+        "auto",
+        "Add sources to results: on, off, or auto (where one person reads).",
+        check=one_of("auto", "on", "off"),
     )
-    read_lines: int = setting(200, "Most lines that memory_get returns at once.", check=between(1, 10_000))
+    read_lines: int = setting(
+        120, "Lines that memory_get returns, unless the call asks for another number.", check=between(1, 10_000)
+    )
     read_chars: int = setting(12_000, "Most characters that memory_get returns at once.", check=between(200, 200_000))

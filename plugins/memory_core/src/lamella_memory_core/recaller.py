@@ -12,11 +12,15 @@ from lamella.types.host import Host
 from lamella.types.memory import MemoryResults, SearchQuery
 from lamella_memory_core.config import Config
 from lamella_memory_core.errand import Errand, StillRunning
+from lamella_memory_core.privacy import visible_to
 from lamella_memory_core.recall import Recalled, question_of, recalled
 from lamella_memory_core.service import Memory
 
 # Turns that somebody waits for with a prompt of his own; those of heartbeats and flushes have fixed texts.
 _TRIGGERS = ("user", "cron")
+
+# Meaning adds to a score; where it took no part, so much of the floor says the same.
+_WORDS_ALONE = 2 / 3
 
 
 class Recaller:
@@ -34,11 +38,15 @@ class Recaller:
             return None
         started = time.monotonic()
         found = await self._search(question, host)
-        config = self._config
-        block = recalled(found.hits, event.system_prompt, config.recall_chars, event.room) if found else Recalled()
+        block = self._block(found, event) if found is not None else Recalled()
         took = round((time.monotonic() - started) * 1000)
         host.patch_session_entry(lastRecall={**block.to_json(), "at": unix_ms(), "milliseconds": took})
         return PromptAddition(prepend_context=block.text) if block.text else None
+
+    def _block(self, found: MemoryResults, event: BeforePromptBuild) -> Recalled:
+        floor = self._config.recall_min_score * (_WORDS_ALONE if found.mode == "keyword" else 1.0)
+        hits = [hit for hit in found.hits if hit.score >= floor]
+        return recalled(hits, event.system_prompt, self._config.recall_chars, event.room)
 
     async def _search(self, question: str, host: Host) -> MemoryResults | None:
         """The results, if they come in time; what comes late is dropped, and nothing is begun before that."""
@@ -46,7 +54,8 @@ class Recaller:
         if self._searching is not None and not self._searching.done:
             host.emit(Notice("recall_skipped", "nothing is recalled: the search of an earlier turn goes on"))
             return None
-        query = SearchQuery(question, config.recall_results, config.recall_min_score)
+        query = SearchQuery(question, config.recall_results, config.recall_min_score * _WORDS_ALONE)
+        query = visible_to(query, host.turn.chat_type, config)
         self._searching = Errand(lambda: self._memory.search(query), "lamella-recall")
         try:
             return await self._searching.outcome(config.recall_timeout_ms / 1000)
