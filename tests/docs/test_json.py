@@ -96,6 +96,14 @@ def test_context(run: Run) -> None:
     assert undocumented("lamella context", run("context", "--model", "offline")) == set()
 
 
+def test_context_diff(home: Path, run: Run) -> None:
+    for replaced in ("one prompt", "another prompt"):
+        ask(home, "--key", "agent:main:diff", "--system", replaced)
+    found = run("context", "--key", "agent:main:diff", "--diff", "1", "2")
+    assert found["change"] is not None
+    assert undocumented("lamella context --diff", found) == set()
+
+
 def test_context_build_and_repair(home: Path, run: Run, tmp_path: Path) -> None:
     file = Path(run("status")[0]["transcript"])
     common = ("--provider", "strict", "--model", "m", "--json")
