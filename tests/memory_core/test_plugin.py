@@ -1,21 +1,16 @@
 import asyncio
-import json
 import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 from notes import make_workspace, memory_context, open_memory
 
 from lamella.config.schema import PluginsSection
-from lamella.errors import LamellaError, MemoryPathError, MemoryUnavailable, ToolError
-from lamella.memory.journal import read_journal
+from lamella.errors import MemoryPathError, MemoryUnavailable
 from lamella.plugins.catalog import load_plugins
 from lamella.types.hooks import MemoryContext, RegistrationContext
 from lamella.types.memory import MemoryBackend, MemoryService, Provenance, SearchQuery
-from lamella.types.results import ToolResult
-from lamella.types.tools import Tool, ToolContext
 from lamella_memory_core import Config, MemoryCore
 from lamella_memory_core.service import Memory
 
@@ -39,19 +34,6 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.fixture
 def memory(workspace: Path) -> Memory:
     return open_memory(workspace)
-
-
-def tools(memory: MemoryService, config: Config | None = None) -> dict[str, Tool]:
-    context = RegistrationContext("main", Path(), Path(), memory=memory)
-    return {t.name: t for t in MemoryCore(config or Config()).register_tools(context)}
-
-
-def call(tool: Tool, **arguments: object) -> ToolResult:
-    jsonschema.validate(arguments, tool.parameters)
-    context = ToolContext("call-1", Path(), "agent:main:main", session_id="s1", entry_id="e1", trigger="cron")
-    result = tool.run(arguments, context)
-    assert isinstance(result, ToolResult)
-    return result
 
 
 # --- the plugin ------------------------------------------------------------------------------------------
@@ -100,8 +82,9 @@ def test_an_unknown_backend_says_what_to_install(workspace: Path) -> None:
 
 def test_the_prompt_names_the_tools(memory: Memory) -> None:
     plugin = MemoryCore(Config())
-    (section,) = plugin.prompt_sections(RegistrationContext("main", Path(), Path(), memory=memory))
-    assert all(name in section.text for name in ("memory_search", "memory_get", "memory_append"))
+    sections = plugin.prompt_sections(RegistrationContext("main", Path(), Path(), memory=memory))
+    for section in sections:
+        assert all(name in section.text for name in ("memory_search", "memory_get", "memory_append"))
     without = RegistrationContext("main", Path(), Path())
     assert (tuple(plugin.prompt_sections(without)), tuple(plugin.register_tools(without))) == ((), ())
 
@@ -142,79 +125,3 @@ async def test_threads_may_use_one_memory(memory: Memory) -> None:
 
     await asyncio.gather(*(one(i) for i in range(8)))
     assert memory.read("memory/t.md").total_lines == 8
-
-
-# --- the tools ------------------------------------------------------------------------------------------
-
-
-def test_only_append_writes(memory: Memory) -> None:
-    assert {name: t.writes for name, t in tools(memory).items()} == {
-        "memory_search": False,
-        "memory_get": False,
-        "memory_append": True,
-    }
-    for tool in tools(memory).values():
-        jsonschema.Draft202012Validator.check_schema(tool.parameters)
-
-
-def test_search_quotes_places(memory: Memory) -> None:
-    result = call(tools(memory)["memory_search"], query="what does the okapi like?", max_results=1)
-    assert isinstance(result.content, str)
-    assert result.content.startswith("MEMORY.md#L3 (score ")
-    assert "the okapi likes figs" in result.content
-    assert json.loads(json.dumps(result.details))["results"][0]["startLine"] == 3
-    assert "Nothing in memory matches 'spaceship'" in str(
-        call(tools(memory)["memory_search"], query="spaceship").content
-    )
-
-
-def test_get_comes_in_parts(memory: Memory) -> None:
-    get = tools(memory, Config(read_lines=2))["memory_get"]
-    assert call(get, path="memory/five.md").content == (
-        "memory/five.md#L1-L2 of 5 lines\nl1\nl2\n\n[More follows: call memory_get with from=3.]"
-    )
-    assert call(get, path="memory/five.md", **{"from": 5}).content == "memory/five.md#L5 of 5 lines\nl5"
-    assert "has only 5 lines" in str(call(get, path="memory/five.md", **{"from": 9}).content)
-    missing = call(get, path="memory/2026-05-11.md")
-    assert (missing.content, missing.details["status"]) == ("memory/2026-05-11.md does not exist.", "missing")
-
-
-def test_get_is_bounded_in_characters(workspace: Path, memory: Memory) -> None:
-    (workspace / "memory/long.md").write_text("short\n" + "x" * 1000 + "\nend\n")
-    get = tools(memory, Config(read_chars=200))["memory_get"]
-    first = call(get, path="memory/long.md")
-    assert "from=2" in str(first.content) and first.details["endLine"] == 1
-    second = call(get, path="memory/long.md", **{"from": 2})
-    assert second.details["text"] == "x" * 200
-    assert second.details["truncated"] and "from=3" in str(second.content)
-
-
-def test_append_tells_where_and_records_who(workspace: Path, memory: Memory) -> None:
-    result = call(tools(memory)["memory_append"], text="- the zebra left", path="MEMORY.md")
-    assert result.content == "Saved to MEMORY.md#L4."
-    assert (workspace / "MEMORY.md").read_text().endswith("- the zebra left\n")
-    (entry,) = read_journal(workspace.parent / "state").entries
-    assert entry.provenance == Provenance("memory_append", "agent:main:main", "s1", "e1", "cron")
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("memory_get", {"path": "../secret.md"}),
-        ("memory_get", {"path": "  "}),
-        ("memory_append", {"text": "x", "path": "AGENTS.md"}),
-        ("memory_append", {"text": " \n "}),
-        ("memory_search", {"query": " "}),
-    ],
-)
-def test_mistakes_are_answers_to_the_model(memory: Memory, name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ToolError):
-        call(tools(memory)[name], **arguments)
-
-
-def test_a_missing_workspace_is_an_answer_too(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path / "none")
-    with pytest.raises(ToolError, match="does not exist"):
-        call(tools(memory)["memory_search"], query="x")
-    with pytest.raises(LamellaError):
-        memory.sync()

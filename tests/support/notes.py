@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from attrs import evolve
+
 from lamella.types.hooks import MemoryContext
 from lamella.types.memory import BackendContext, BackendRegistration, EmbedderRegistration
 from lamella_memory_core import Config
@@ -42,10 +44,15 @@ def open_backend(
     return open_sqlite(BackendContext("main", workspace, workspace.parent / state, embedders or {}), chosen)
 
 
-def memory_context(workspace: Path, backend: str = "sqlite", state: str = "state") -> MemoryContext:
-    registered = BackendRegistration("sqlite", lambda context: open_sqlite(context, Config(embedder="none")))
-    return MemoryContext("main", workspace, workspace.parent / state, "UTC", backend, {"sqlite": registered}, {})
+def memory_context(
+    workspace: Path, backend: str = "sqlite", state: str = "state", config: Config | None = None
+) -> MemoryContext:
+    """Transcripts lie in a folder beside the workspace."""
+    words = evolve(config or Config(), embedder="none")
+    registered = BackendRegistration("sqlite", lambda context: open_sqlite(context, words))
+    folder, sessions = workspace.parent / state, workspace.parent / "sessions"
+    return MemoryContext("main", workspace, folder, "UTC", backend, {"sqlite": registered}, {}, sessions_dir=sessions)
 
 
-def open_memory(workspace: Path) -> Memory:
-    return Memory(memory_context(workspace))
+def open_memory(workspace: Path, config: Config | None = None) -> Memory:
+    return Memory(memory_context(workspace, config=config), config or Config())

@@ -25,6 +25,8 @@ _PLACE = re.compile(
 _SAVED = re.compile(r"[^\s\"'`]+\.md(?:#L\d+(?:-L\d+)?)?")
 _NOTE = re.compile(r"^(?:\[.*\]|Note: .*)$")
 _CUT = ("…", "...")
+# What the memory tools put below a text in JSON: where it is from, and that there is more.
+_ADDED = re.compile(r"\n\n(?:Source: [^\n]*|\[Line \d+ is .*|\[More content [^\n]*)\Z", re.DOTALL)
 
 
 @frozen(slots=True)
@@ -129,7 +131,7 @@ def _json_passage(raw: Any) -> Passage | None:
     start, end = raw.get("startLine", raw.get("from", 1)), raw.get("endLine")
     if not isinstance(path, str) or not isinstance(text, str) or not text.strip() or not isinstance(start, int):
         return None
-    lines = tuple(text.rstrip("\n").split("\n"))
+    lines = tuple(_ADDED.sub("", text).rstrip("\n").split("\n"))
     return Passage(path, start, end if isinstance(end, int) else start + len(lines) - 1, lines)
 
 

@@ -63,18 +63,26 @@ class Degraded:
 class MemoryResults:
     """Hits, best first. `degraded` is None when everything that was configured took part.
 
-    `in_step`: the search compared the index with the files, and had taken in all of them.
+    `in_step`: the search compared the index with the files, and had taken in all of them. `mode`:
+    `hybrid`, or `keyword` when meaning took no part; `embedder` is the one that is configured, `model`
+    the identity of its vectors. All three are empty where a backend does not say.
     """
 
     hits: tuple[MemoryHit, ...]
     backend: str
     degraded: Degraded | None = None
     in_step: bool = False
+    mode: str = ""
+    embedder: str = ""
+    model: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "results": [h.to_json() for h in self.hits],
             "backend": self.backend,
+            "mode": self.mode,
+            "embedder": self.embedder,
+            "model": self.model,
             "degraded": self.degraded.to_json() if self.degraded else None,
         }
 

@@ -149,7 +149,15 @@ class SqliteBackend:
         if found.problem:
             problems.append(found.problem)
         degraded = Degraded("; ".join(dict.fromkeys(problems)), self.name) if problems else None
-        return MemoryResults(found.hits, self.name, degraded, in_step=report is not None)
+        return MemoryResults(
+            found.hits,
+            self.name,
+            degraded,
+            in_step=report is not None,
+            mode="keyword" if question is None else "hybrid",
+            embedder=self._meaning.name if self._meaning.wanted else "",
+            model="" if question is None else self._meaning.embedder().identity,
+        )
 
     def _catch_up_with_files(self, problems: list[str]) -> SyncReport | None:
         """The report of a sync of all files that are there now; None, and a problem, without one."""

@@ -20,6 +20,7 @@ from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.database import mark_changed
 from lamella_memory_core.schema import chunks, files
 from lamella_memory_core.texts import Content, read_content
+
 # A file that was written this shortly ago may be written again without a new time stamp.
 _SETTLED_NS = 2_000_000_000
 

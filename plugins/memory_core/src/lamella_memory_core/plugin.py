@@ -18,7 +18,7 @@ from lamella.types.host import Host
 from lamella.types.memory import BackendContext, BackendRegistration, MemoryBackend, MemoryService
 from lamella.types.tools import Tool
 from lamella_memory_core.config import Config as _Config
-from lamella_memory_core.prompt import memory_section
+from lamella_memory_core.prompt import memory_sections
 from lamella_memory_core.tools import memory_tools
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class MemoryCore:
 
     @hookimpl
     def prompt_sections(self, context: RegistrationContext) -> Iterable[PromptSection]:
-        return (memory_section(),) if context.memory is not None else ()
+        return memory_sections(self.config) if context.memory is not None else ()
 
     def _open_sqlite(self, context: BackendContext) -> MemoryBackend:
         from lamella_memory_core.backend import open_sqlite  # SQLAlchemy is loaded when it is used
