@@ -80,7 +80,7 @@ class Memory:
             found = self._backend.search(evolve(query, as_is=as_is))
         if found.in_step:
             self._upkeep.confirm(mark)
-            note_synced(self._context.state_dir, unix_ms())
+            note_synced(self._context.state_dir, at=unix_ms())
         return found
 
     def read(self, path: str, *, start_line: int = 1, lines: int | None = None) -> MemoryText:
@@ -136,9 +136,9 @@ class Memory:
             with self._one_sync:
                 report = self._backend.sync(force=force, progress=progress)
         except LamellaError as error:
-            note_synced(self._context.state_dir, begun, str(error))
+            note_synced(self._context.state_dir, error=str(error))
             raise
-        note_synced(self._context.state_dir, begun, what_failed(report))
+        note_synced(self._context.state_dir, at=begun, error=what_failed(report))
         return report
 
     def _holds_all(self) -> bool:

@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 
 @frozen(slots=True)
 class Synced:
-    """The last sync: `at` in Unix milliseconds, None before the first that went well. `error` is empty
-    when nothing went wrong since."""
+    """`at`: when the last sync began that came to its end, in Unix milliseconds. `error`: what went wrong
+    in the last one, or nothing."""
 
     at: int | None = None
     error: str = ""
@@ -37,12 +37,12 @@ def read_synced(state_dir: Path) -> Synced:
     return Synced(at if isinstance(at, int) else None, error if isinstance(error, str) else "")
 
 
-def note_synced(state_dir: Path, at: int, error: str = "") -> None:
-    """Note a sync that went well, or what went wrong. A folder that cannot be written is left alone."""
+def note_synced(state_dir: Path, *, at: int | None = None, error: str | None = None) -> None:
+    """Note a sync; None keeps what was noted before. A folder that cannot be written is left alone."""
     before = read_synced(state_dir)
-    if error == before.error and at - (before.at or 0) < _SELDOM_MS:
+    now = Synced(before.at if at is None else at, before.error if error is None else error)
+    if now.error == before.error and (now.at or 0) - (before.at or 0) < _SELDOM_MS:
         return
-    now = Synced(before.at if error else at, error)
     try:
         write_atomic(state_dir / NAME, json.dumps({"at": now.at, "error": now.error}).encode())
     except OSError as failure:

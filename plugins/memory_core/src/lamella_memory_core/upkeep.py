@@ -27,6 +27,7 @@ _UNFOLLOWED_SECONDS = 30.0
 # Changes that never pause are taken in after so many times the quiet time.
 _MOST_PATIENCE = 10
 _CLOSING_SECONDS = 2.0
+_NOTHING = -1  # a mark before all changes
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Freshness:
     """Counts changes, and up to which one the index holds them all. Threads may share it."""
 
     _changes: int = 0
-    _confirmed: int = -1
+    _confirmed: int = _NOTHING
     _confirmed_at: float = 0.0
     _lock: threading.Lock = field(factory=threading.Lock, eq=False, repr=False)
 
@@ -136,8 +137,7 @@ class Upkeep:
     def run(self, told: Callable[[WatchEvent], None], stopped: threading.Event) -> None:
         """Sync at once, then after changes and at intervals, until `stopped` is set."""
         self._open_watch()
-        self._bring_up_to_date("start", told, stopped)
-        self._keep(told, stopped)
+        self._keep(told, stopped, seen=self._bring_up_to_date("start", told, stopped))
 
     def facts(self) -> dict[str, Any]:
         """For `lamella memory status`."""
@@ -163,21 +163,22 @@ class Upkeep:
 
     def _follow(self) -> None:
         self._open_watch()
-        self._keep(lambda _event: None, self._stopped)
+        self._keep(lambda _event: None, self._stopped, seen=_NOTHING)
 
     def _open_watch(self) -> None:
         if self._watch is not None:
             self._watch.begin()
             self._freshness.note_change()  # what came before was not reported
 
-    def _keep(self, told: Callable[[WatchEvent], None], stopped: threading.Event) -> None:
+    def _keep(self, told: Callable[[WatchEvent], None], stopped: threading.Event, seen: int) -> None:
+        """`seen`: the newest change that a sync has taken in already."""
         schedule = Schedule(self._quiet, time.monotonic())
-        seen = self._freshness.mark()
+        followed = self._watch is not None and self._watch.active
         while not stopped.wait(min(_TICK_SECONDS, self._quiet)):
             following, mark = self._look_if_watched(), self._freshness.mark()
-            if following and mark != seen:
+            if (following and mark != seen) or following != followed:
                 schedule.changed(time.monotonic())
-            seen = mark
+            seen, followed = mark, following
             reason = schedule.due(time.monotonic(), self._interval_now())
             if reason:
                 schedule.synced(time.monotonic())
@@ -198,7 +199,8 @@ class Upkeep:
 
     def _bring_up_to_date(
         self, reason: WatchReason, told: Callable[[WatchEvent], None], stopped: threading.Event
-    ) -> None:
+    ) -> int:
+        """Returns the newest change that was known when it began."""
         mark = self.look()
 
         def go_on(_progress: SyncProgress) -> None:
@@ -208,13 +210,14 @@ class Upkeep:
         try:
             report = self._sync(go_on)
         except _Stopped:
-            return
+            return mark
         except Exception as error:  # the next sync may go well
             log.warning("the memory index is not up to date", exc_info=True)
             told(WatchEvent(reason, unix_ms(), error=str(error) or type(error).__name__))
-            return
+            return mark
         self.confirm(mark)
         told(WatchEvent(reason, unix_ms(), report))
+        return mark
 
 
 class _Stopped(Exception):

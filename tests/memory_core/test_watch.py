@@ -1,0 +1,361 @@
+"""Holds: a memory that follows its files knows at any moment whether something has changed, looks at the
+files no more when nothing has, and gets over folders that go, come back, or cannot be followed."""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from notes import make_workspace, memory_context
+
+from lamella.errors import MemoryUnavailable
+from lamella.types.memory import Provenance, SearchQuery, SyncReport, WatchEvent
+from lamella_memory_core import Config
+from lamella_memory_core import watch as watch_module
+from lamella_memory_core.service import Memory
+from lamella_memory_core.upkeep import TRUST_SECONDS, Freshness, Schedule, Upkeep
+from lamella_memory_core.watch import Root, Watch
+
+QUICK = Config(embedder="none", watch_debounce_ms=50)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that happens in another thread; fails when it never does."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.01)
+
+
+# --- following folders ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return make_workspace(tmp_path, {"MEMORY.md": "- okapi\n", "memory/a.md": "zebra\n"})
+
+
+@pytest.fixture
+def watch(workspace: Path) -> Iterator[Watch]:
+    names = frozenset(("MEMORY.md", "memory.md", "memory"))
+    opened = Watch([Root(workspace, names), Root(workspace / "memory")])
+    opened.begin()
+    assert (opened.active, opened.problem) == (True, "")
+    yield opened
+    opened.close()
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "edit": lambda ws: write(ws / "memory/a.md", "gnu\n"),
+    "append": lambda ws: (ws / "memory/a.md").open("a").write("more\n"),
+    "new": lambda ws: write(ws / "memory/b.md", "gnu\n"),
+    "replace": lambda ws: (write(ws / "elsewhere.md", "gnu\n"), (ws / "elsewhere.md").replace(ws / "memory/a.md")),
+    "rename": lambda ws: (ws / "memory/a.md").rename(ws / "memory/c.md"),
+    "delete": lambda ws: (ws / "memory/a.md").unlink(),
+    "curated": lambda ws: write(ws / "MEMORY.md", "- gnu\n"),
+    "new folder": lambda ws: write(ws / "memory/deep/er/b.md", "gnu\n"),
+    "folder gone": lambda ws: shutil.rmtree(ws / "memory"),
+    "workspace gone": lambda ws: shutil.rmtree(ws),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_every_change_is_known_at_once(workspace: Path, watch: Watch, change: Callable[[Path], object]) -> None:
+    assert not watch.changed()
+    change(workspace)
+    assert watch.changed()
+
+
+def test_what_is_no_memory_is_no_change(workspace: Path, watch: Watch) -> None:
+    write(workspace / "AGENTS.md", "rules")
+    write(workspace / "src/main.py", "print()")
+    (workspace / "memory/a.md").read_text()
+    assert not watch.changed()
+
+
+def test_new_folders_are_followed_too(workspace: Path, watch: Watch) -> None:
+    (workspace / "memory/deep/er").mkdir(parents=True)
+    assert watch.changed() and not watch.changed()
+    write(workspace / "memory/deep/er/b.md", "gnu\n")
+    assert watch.changed()
+
+
+@pytest.mark.parametrize("gone", ["", "memory"])
+def test_folders_that_come_back_are_followed_again(workspace: Path, watch: Watch, gone: str) -> None:
+    shutil.rmtree(workspace / gone)
+    assert watch.changed()
+    write(workspace / "memory/b.md", "gnu\n")
+    assert watch.changed()
+    until(lambda: not watch.changed())
+    write(workspace / "memory/b.md", "kudu\n")
+    assert watch.changed()
+
+
+def test_without_a_workspace_nothing_is_certain(workspace: Path, watch: Watch) -> None:
+    shutil.rmtree(workspace)
+    assert watch.changed() and watch.changed() and not watch.active
+
+
+def test_before_and_after_nothing_is_certain(workspace: Path, watch: Watch) -> None:
+    watch.close()
+    assert watch.changed() and not watch.active
+    watch.begin()
+    assert not watch.changed()
+    assert Watch([Root(workspace)]).changed()
+
+
+def test_what_cannot_be_followed_is_said_and_tried_again(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    watch = Watch([Root(workspace)], clock=lambda: now[0])
+    with monkeypatch.context() as patch:
+        patch.setattr("watchfiles.watch", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "no watches left")))
+        watch.begin()
+        assert watch.changed() and watch.changed()
+        assert (watch.active, "no watches left" in watch.problem) == (False, True)
+    assert watch.changed() and not watch.active
+    now[0] = 61.0
+    assert watch.changed()
+    assert (watch.active, watch.problem) == (True, "")
+    watch.close()
+
+
+def test_reports_that_come_too_late_are_not_relied_on(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_module, "_ECHO_SECONDS", -1.0)
+    watch = Watch([Root(workspace)])
+    watch.begin()
+    assert watch.changed() and watch.active
+    assert watch.changed() and watch.changed()
+    assert (watch.active, "too late" in watch.problem) == (False, True)
+    watch.close()
+
+
+# --- when a sync is due, and when none is needed ------------------------------------------------------------
+
+
+def test_a_sync_waits_for_quiet_but_not_for_ever() -> None:
+    schedule = Schedule(quiet=1.5, last_sync=0.0)
+    assert schedule.due(100.0, 0) is None
+    schedule.changed(100.0)
+    schedule.changed(101.0)
+    assert [schedule.due(t, 0) for t in (101.5, 102.4, 102.5)] == [None, None, "change"]
+    for tenths in range(1010, 1160):
+        schedule.changed(tenths / 10)
+    assert schedule.due(115.9, 0) == "change"
+    schedule.synced(116.0)
+    assert [schedule.due(t, 60.0) for t in (117.0, 175.9, 176.0)] == [None, None, "interval"]
+
+
+moments = st.lists(st.floats(0, 100), min_size=1, max_size=20).map(sorted)
+
+
+@given(moments, st.floats(0.1, 5))
+def test_every_change_is_taken_in_within_ten_quiet_times(changes: list[float], quiet: float) -> None:
+    schedule = Schedule(quiet=quiet, last_sync=0.0)
+    for moment in changes:
+        schedule.changed(moment)
+    assert schedule.due(changes[-1] + quiet * 1.01, 0) == "change"
+    assert schedule.due(changes[0] + quiet * 10.1, 0) == "change"
+
+
+looks = st.lists(st.sampled_from(["change", "look", "confirm"]), max_size=20)
+
+
+@given(looks)
+def test_an_index_is_fresh_only_after_a_look_that_began_after_the_last_change(steps: list[str]) -> None:
+    freshness, mark, pending, fresh = Freshness(), None, True, False
+    for step in steps:
+        if step == "change":
+            freshness.note_change()
+            pending, fresh = True, False
+        elif step == "look":
+            mark, pending = freshness.mark(), False
+        elif mark is not None:
+            freshness.confirm(mark, 0.0)
+            fresh = fresh or not pending
+        assert freshness.holds(1.0) == fresh
+        assert not freshness.holds(TRUST_SECONDS)
+
+
+# --- searches -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def memory(workspace: Path) -> Iterator[Memory]:
+    opened = Memory(memory_context(workspace), QUICK)
+    yield opened
+    opened.close()
+
+
+def followed(memory: Memory) -> None:
+    """Search until the files are followed and nothing is new."""
+
+    def calm() -> bool:
+        memory.search(SearchQuery("okapi"))
+        return bool(memory.status()["watch"]["active"])
+
+    until(calm)
+    memory.search(SearchQuery("okapi"))
+
+
+def paths(memory: Memory, words: str) -> set[str]:
+    return {hit.path for hit in memory.search(SearchQuery(words)).hits}
+
+
+def test_one_search_follows_nothing(memory: Memory) -> None:
+    memory.search(SearchQuery("okapi"))
+    assert memory.status()["watch"] == {
+        "wanted": True,
+        "active": False,
+        "problem": None,
+        "debounceMs": 50,
+        "intervalMinutes": 0.0,
+    }
+
+
+def test_warm_searches_look_at_no_file(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    followed(memory)
+    monkeypatch.setattr("lamella_memory_core.backend.scan_memory", lambda *_: pytest.fail("the files were looked at"))
+    for _ in range(3):
+        found = memory.search(SearchQuery("okapi"))
+        assert (found.degraded, found.in_step, [h.path for h in found.hits]) == (None, False, ["MEMORY.md"])
+
+
+def test_warm_searches_miss_nothing(memory: Memory, workspace: Path) -> None:
+    followed(memory)
+    for i in range(30):
+        write(workspace / f"memory/n{i % 3}.md", f"token{i}\n")
+        assert paths(memory, f"token{i}") == {f"memory/n{i % 3}.md"}
+    (workspace / "memory/n1.md").unlink()
+    assert paths(memory, "token28") == set()
+    memory.append("- token99", path="memory/n5.md", provenance=Provenance("test"))
+    assert paths(memory, "token99") == {"memory/n5.md"}
+
+
+def test_a_workspace_that_is_replaced_is_found_again(memory: Memory, workspace: Path) -> None:
+    followed(memory)
+    workspace.rename(workspace.with_name("old"))
+    write(workspace / "memory/b.md", "gnu\n")
+    assert (paths(memory, "gnu"), paths(memory, "zebra")) == ({"memory/b.md"}, set())
+
+
+def test_without_following_every_search_looks(workspace: Path) -> None:
+    memory = Memory(memory_context(workspace), Config(embedder="none", watch=False))
+    for _ in range(3):
+        assert memory.search(SearchQuery("okapi")).in_step
+    assert not memory.status()["watch"]["wanted"]
+    assert "plugins.config.memory-core.watch = true" in [off["turnOn"] for off in memory.status()["off"]]
+    memory.close()
+
+
+def test_searches_need_not_sync(workspace: Path) -> None:
+    memory = Memory(memory_context(workspace), Config(embedder="none", sync_on_search=False))
+    assert paths(memory, "okapi") == set()
+    memory.sync()
+    assert paths(memory, "okapi") == {"MEMORY.md"}
+    memory.close()
+
+
+# --- in the background ----------------------------------------------------------------------------------------
+
+
+def test_changes_are_taken_in_without_a_search(memory: Memory, workspace: Path) -> None:
+    followed(memory)
+    write(workspace / "memory/b.md", "gnu\n")
+    until(lambda: memory.backend.status()["files"] == 3)
+    write(workspace / "memory/deep/c.md", "gnu\n")
+    until(lambda: memory.backend.status()["files"] == 4)
+
+
+def test_a_sync_in_the_background(memory: Memory) -> None:
+    assert memory.status()["lastSync"] is None
+    memory.sync_in_background()
+    until(lambda: memory.status()["lastSync"] is not None)
+    assert memory.status()["files"] == 2
+
+
+class Told(list[WatchEvent]):
+    """Runs `watch` in a thread and keeps what it tells."""
+
+    def __init__(self, run: Callable[[Callable[[WatchEvent], None], threading.Event], None]) -> None:
+        super().__init__()
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=run, args=(self.append, self.stopped))
+        self.thread.start()
+
+    def end(self) -> None:
+        self.stopped.set()
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+
+def test_watching_tells_each_sync(memory: Memory, workspace: Path) -> None:
+    told = Told(memory.watch)
+    until(lambda: len(told) == 1)
+    write(workspace / "memory/b.md", "gnu\n")
+    until(lambda: len(told) >= 2)
+    shutil.rmtree(workspace)
+    until(lambda: any(event.error for event in told))
+    write(workspace / "MEMORY.md", "- gnu\n")
+    until(lambda: told[-1].report is not None and told[-1].report.seen == 1)
+    told.end()
+    assert [told[0].reason, told[1].reason] == ["start", "change"]
+    assert told[1].report is not None and (told[1].report.added, told[1].report.seen) == (1, 3)
+    assert [e.reason for e in told if "does not exist" in e.error]
+
+
+def test_a_sync_at_intervals() -> None:
+    reports: list[int] = []
+
+    def sync(_progress: object) -> SyncReport:
+        reports.append(1)
+        if len(reports) == 2:
+            raise MemoryUnavailable("busy")
+        return SyncReport("ws", 0)
+
+    upkeep = Upkeep(sync, None, quiet=0.02, interval=0.01)
+    told = Told(upkeep.run)
+    until(lambda: len(told) >= 4)
+    told.end()
+    assert [(e.reason, e.error) for e in told[:3]] == [("start", ""), ("interval", "busy"), ("interval", "")]
+
+
+def test_stopping_ends_a_sync_in_work(workspace: Path) -> None:
+    for i in range(50):
+        write(workspace / f"memory/n{i}.md", f"token{i}\n")
+    memory = Memory(memory_context(workspace), QUICK)
+    stopped = threading.Event()
+    stopped.set()
+    memory.watch(lambda _event: pytest.fail("no sync came to its end"), stopped)
+    assert memory.status()["files"] == 0
+    memory.close()
+
+
+# --- what is known afterwards -----------------------------------------------------------------------------------
+
+
+def test_status_tells_of_the_last_sync_in_later_processes(workspace: Path, tmp_path: Path) -> None:
+    (workspace / "memory/x.md").mkdir()
+    first = Memory(memory_context(workspace), QUICK)
+    first.sync()
+    later = Memory(memory_context(workspace), QUICK)
+    assert later.status()["lastSync"] > 0
+    assert later.status()["lastError"] == "memory/x.md: is a folder, expected a file"
+    write(workspace / "memory/b.md", "gnu\n")
+    (workspace / "memory/a.md").unlink()
+    assert later.status()["behind"] == 2
+    (workspace / "memory/x.md").rmdir()
+    later.sync()
+    assert (later.status()["behind"], later.status()["lastError"]) == (0, None)
+    (tmp_path / "state/memory-sync.json").write_text("not json")
+    assert (later.status()["lastSync"], later.status()["lastError"]) == (None, None)
+    first.close()
+    later.close()
