@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from lamella.agent.summaries import TURN_CONTEXT
 from lamella.text.conversation import FileLists, FileOps, file_lists
 from lamella.types.entries import Compaction, Entry
 from lamella_compaction_safeguard import failures as failed
@@ -21,7 +22,7 @@ REQUEST_TAG = "latest-user-request"
 RULES_TAG = "workspace-critical-rules"
 MAX_FILES = 300
 
-_EARLIER = {preserved.HEADING: "## Earlier turns", "## Earlier user requests": "## Earlier user requests"}
+_TURNS, _REQUESTS = "## Earlier turns", "## Earlier user requests"
 _MADE_ANEW = (failed.HEADING, NOTES)
 _FILES_OR_RULES = re.compile(rf"<(read-files|modified-files|{RULES_TAG})>\n.*?\n</\1>", re.DOTALL)
 _REQUEST = re.compile(rf"<{REQUEST_TAG}>\n(.*?)\n</{REQUEST_TAG}>", re.DOTALL)
@@ -29,12 +30,17 @@ _REQUEST = re.compile(rf"<{REQUEST_TAG}>\n(.*?)\n</{REQUEST_TAG}>", re.DOTALL)
 
 @frozen(slots=True)
 class Carried:
-    """What goes on from one compaction to the next. `request` is the user's, when no message has it."""
+    """What goes on from one compaction to the next.
+
+    `request` is the user's, when no message has it. `quotes` tells whether turns that the summary
+    quotes are in no other part of it.
+    """
 
     files: FileOps = FileOps()
     failures: Failures = Failures()
     identifiers: tuple[str, ...] = ()
     request: str = field(default="", repr=False)
+    quotes: bool = True
 
 
 def latest_compaction(entries: Sequence[Entry]) -> Compaction | None:
@@ -51,7 +57,13 @@ def carried_from(compaction: Compaction | None) -> Carried:
     known = details.get("identifiers")
     named = _strings(known) if isinstance(known, list) else _identifiers_in(compaction.summary)
     request = _REQUEST.search(compaction.summary)
-    return Carried(FileOps.from_details(details), _failures(details), named, request[1] if request else "")
+    return Carried(
+        FileOps.from_details(details),
+        _failures(details),
+        named,
+        request[1] if request else "",
+        details.get("quotedOnly") is not False,
+    )
 
 
 def all_files(read: Sequence[str], modified: Sequence[str], carried: FileOps) -> FileLists:
@@ -61,23 +73,26 @@ def all_files(read: Sequence[str], modified: Sequence[str], carried: FileOps) ->
     return FileLists(_newest(lists.read, now.read), _newest(lists.modified, now.edited))
 
 
-def without_additions(summary: str) -> str:
+def without_additions(summary: str, *, quotes: bool = True) -> str:
     """An earlier summary as the next one takes it up.
 
-    What is made anew goes: files, rules, failures. Quoted turns and requests stay, as earlier ones.
+    What is made anew goes: files, rules, failures. Requests and the beginnings of split turns stay as
+    earlier ones, and so do quoted turns, unless they were summarised too (no `quotes`).
     """
-    text = _REQUEST.sub(lambda found: f"## Earlier user requests\n- {found[1]}", summary)
-    kept: dict[str, Part] = {}
-    for number, part in enumerate(parts_of(_FILES_OR_RULES.sub("", text))):
-        heading = _EARLIER.get(part.heading)
-        if part.heading in _MADE_ANEW:
-            continue
-        if heading is None:
-            kept[str(number)] = part
-        else:
-            before = kept.get(heading, Part(heading, "")).text
-            kept[heading] = Part(heading, "\n".join(filter(None, (before, part.text))))
-    return joined(kept.values()).strip()
+    text = _REQUEST.sub(lambda found: f"{_REQUESTS}\n- {found[1]}", summary)
+    kept: list[Part] = []
+    earlier: dict[str, list[str]] = {_TURNS: [], _REQUESTS: []}
+    for part in parts_of(_FILES_OR_RULES.sub("", text)):
+        if part.heading == preserved.HEADING:
+            earlier[_TURNS] += [part.text] if quotes else []
+        elif part.heading in earlier:
+            earlier[part.heading].append(part.text)
+        elif part.heading not in _MADE_ANEW:
+            said, _, turn = part.text.partition(TURN_CONTEXT.strip())
+            kept.append(Part(part.heading, said.strip()))
+            earlier[_TURNS] += [turn.strip()] if turn.strip() else []
+    kept += [Part(heading, "\n".join(texts)) for heading, texts in earlier.items() if texts]
+    return joined(kept).strip()
 
 
 def _newest(paths: Sequence[str], now: frozenset[str]) -> tuple[str, ...]:

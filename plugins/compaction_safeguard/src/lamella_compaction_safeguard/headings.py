@@ -86,6 +86,14 @@ def with_items(summary: str, heading: str, items: Sequence[str], *, first: bool)
     return joined(parts)
 
 
+def with_low_headings(text: str) -> str:
+    """The text with its headings brought down to level 4, so that they are none of a summary's."""
+    lines = text.split("\n")
+    for heading in headings(lines):
+        lines[heading.line] = f"#### {heading.title}" if heading.level < 4 else lines[heading.line]
+    return "\n".join(lines)
+
+
 def fitted(summary: str, limit: int) -> str:
     """The summary within about `limit` characters: its longest parts are cut to one length.
 

@@ -30,6 +30,7 @@ from lamella_compaction_safeguard.identifiers import checked_identifiers, distin
 from lamella_compaction_safeguard.preserved import quote_turns, split_recent
 from lamella_compaction_safeguard.prompts import MAX_INSTRUCTIONS, Wishes, text_sent
 from lamella_compaction_safeguard.quality import Facts
+from lamella_compaction_safeguard.refresh import without_refreshes
 from lamella_compaction_safeguard.stages import chunk_tokens, chunks, within_share, without_large
 
 
@@ -53,6 +54,7 @@ class Plan:
     files: FileLists
     failures: Failures
     notes: tuple[str, ...] = ()
+    quoted_only: bool = True
 
     @property
     def body_limit(self) -> int:
@@ -68,19 +70,19 @@ def is_conversation(messages: Sequence[Message]) -> bool:
 def make_plan(event: Compacting, window: int, config: Config, rules: str) -> Plan:
     """Plan a compaction. `rules` are the workspace's, or empty."""
     prepared = event.preparation
-    compaction = latest_compaction(event.entries)
-    carried = carried_from(compaction)
-    folded = (*prepared.messages_to_summarize, *prepared.turn_prefix)
+    carried = carried_from(latest_compaction(event.entries))
+    history, prefix = map(without_refreshes, (prepared.messages_to_summarize, prepared.turn_prefix))
+    folded = (*history, *prefix)
     request = _unkept_request(event, folded, carried)
     limit = tail.allowed_chars(config.summary_max_chars, window, text_sent(folded[-20:]))
 
-    split = split_recent(prepared.messages_to_summarize, config.recent_turns)
+    split = split_recent(history, config.recent_turns)
     quoted = quote_turns(split.recent, limit // 5)
-    history = without_large(split.rest if quoted.whole else prepared.messages_to_summarize, window)
-    turn = without_large(prepared.turn_prefix, window)
-    notes = (*history.notes, *turn.notes)
-    budgeted = within_share(history.messages, int(window * config.history_share))
-    summarised = (*history.messages, *turn.messages)
+    told = without_large(split.rest if quoted.whole else history, window)
+    turn = without_large(prefix, window)
+    notes = (*told.notes, *turn.notes)
+    budgeted = within_share(told.messages, int(window * config.history_share))
+    summarised = (*told.messages, *turn.messages)
     size = chunk_tokens(summarised, window)
 
     strict = _is_strict(config)
@@ -100,7 +102,7 @@ def make_plan(event: Compacting, window: int, config: Config, rules: str) -> Pla
         older=tuple(chunks(budgeted.older, size)),
         newer=tuple(chunks(budgeted.newer, size)),
         turn=tuple(chunks(turn.messages, size)),
-        previous=without_additions(prepared.previous_summary or ""),
+        previous=without_additions(prepared.previous_summary or "", quotes=carried.quotes),
         wishes=Wishes(config.identifier_policy, config.identifier_instructions, event.instructions[:MAX_INSTRUCTIONS]),
         facts=Facts(
             checked,
@@ -115,6 +117,7 @@ def make_plan(event: Compacting, window: int, config: Config, rules: str) -> Pla
         files=files,
         failures=failures,
         notes=notes,
+        quoted_only=quoted.whole,
     )
 
 

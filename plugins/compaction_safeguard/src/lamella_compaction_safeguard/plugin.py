@@ -117,5 +117,6 @@ def _details(event: Compacting, plan: Plan, written: Written, calls: int, model:
         "toolFailures": [{"callId": f.call_id, "line": f.line} for f in plan.failures.shown],
         "toolFailuresLeftOut": plan.failures.left_out,
         "leftOut": list(plan.notes),
+        "quotedOnly": plan.quoted_only,
         **({"error": error} if error else {}),
     }

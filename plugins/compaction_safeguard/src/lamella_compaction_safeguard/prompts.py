@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from attrs import frozen
 
@@ -11,6 +11,8 @@ from lamella.text.conversation import convert_to_model_messages, serialize_conve
 from lamella.types.messages import Message
 from lamella_compaction_safeguard.headings import REQUIRED
 from lamella_compaction_safeguard.untrusted import framed, untrusted_block
+
+PieceKind: TypeAlias = Literal["history", "turn"]
 
 MAX_INSTRUCTIONS = 800
 
@@ -52,7 +54,7 @@ class Piece:
 
     messages: tuple[Message, ...]
     previous: str = ""
-    kind: Literal["history", "turn"] = "history"
+    kind: PieceKind = "history"
 
 
 @frozen(slots=True)

@@ -107,30 +107,31 @@ def feedback(reasons: Sequence[str]) -> str:
     return f"The last try failed a check. Write the summary again, whole, and mend this.\n{block}"
 
 
-def repair(summary: str, facts: Facts) -> tuple[str, tuple[str, ...]]:
+def repair(summary: str, facts: Facts, beside: str = "") -> tuple[str, tuple[str, ...]]:
     """The summary with what it lacks added as facts, and the codes of what was added.
 
     Headings come at the end; identifiers below their heading; the latest request, unless it is quoted
-    elsewhere, as the first item below the heading for asks. Mending twice changes nothing more.
+    elsewhere, as the first item below the heading for asks. What `beside` says need not be added.
+    Mending twice changes nothing more.
     """
     added = [f"section:{heading}" for heading in missing_headings(summary)]
     mended = with_headings(summary)
-    lost = [i.text for i in facts.kept if not i.is_in(mended)]
+    lost = [i.text for i in facts.kept if not i.is_in(f"{mended}\n{beside}")]
     mended = with_items(mended, IDENTIFIERS, lost, first=False)
     if lost:
         added.append(f"identifiers:{len(lost)}")
-    if not facts.quoted and not reflects(mended, facts.ask):
+    if not facts.quoted and not reflects(f"{mended}\n{beside}", facts.ask):
         mended = with_items(mended, ASKS, [_ask_item(facts.ask)], first=True)
         added.append("latest_user_ask")
     return mended, tuple(added)
 
 
-def mended_to_fit(summary: str, facts: Facts, limit: int) -> tuple[str, tuple[str, ...]]:
+def mended_to_fit(summary: str, facts: Facts, limit: int, beside: str = "") -> tuple[str, tuple[str, ...]]:
     """As `repair`, within `limit` characters; what repair adds is never cut."""
-    mended, added = repair(summary, facts)
+    mended, added = repair(summary, facts, beside)
     if len(mended) <= limit:
         return mended, added
-    return repair(fitted(summary, limit - _most_added(facts)), facts)
+    return repair(fitted(summary, limit - _most_added(facts)), facts, beside)
 
 
 def _ask_item(ask: str) -> str:

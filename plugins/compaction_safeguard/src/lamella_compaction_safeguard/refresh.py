@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from attrs import evolve
+
 from lamella.text.inside import read_inside
+from lamella.types.messages import CustomMessage, Message
 from lamella_compaction_safeguard.sections import is_default, rules
 
 FILE = "AGENTS.md"
 _MAX_BYTES = 2 * 1024 * 1024
 _DATE = "YYYY-MM-DD"
 _TITLE = "[Post-compaction context refresh]"
+_REFRESH = re.compile(rf"^{re.escape(_TITLE)}$.*?^Today is \d{{4}}-\d{{2}}-\d{{2}}\.$", re.DOTALL | re.MULTILINE)
 _STARTUP = (
     "The conversation was just compacted. Its summary is a hint and does not stand in for the startup sequence: read "
     "the files that it requires before you answer."
@@ -21,6 +26,19 @@ _STARTUP = (
 def agents_file(workspace: Path) -> str:
     """The text of the workspace's AGENTS.md; empty when there is none. Raises `Refused`."""
     return read_inside(workspace, workspace / FILE, _MAX_BYTES) or ""
+
+
+def without_refreshes(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Messages without earlier reminders: they were not said, and the next one is made anew."""
+    kept: list[Message] = []
+    for message in messages:
+        if isinstance(message, CustomMessage) and isinstance(message.content, str) and _TITLE in message.content:
+            rest = _REFRESH.sub("", message.content).strip()
+            if not rest:
+                continue
+            message = evolve(message, content=rest)
+        kept.append(message)
+    return tuple(kept)
 
 
 def refresh_text(markdown: str, names: Sequence[str], day: str, max_chars: int) -> str:

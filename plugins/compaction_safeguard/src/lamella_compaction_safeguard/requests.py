@@ -16,7 +16,6 @@ from lamella.types.messages import AssistantMessage, text_of
 log = logging.getLogger(__name__)
 
 _MOST_WAIT = 5.0
-_TRIES = 2
 
 
 @frozen(slots=True)
@@ -42,20 +41,20 @@ class Requests:
         """Calls that may still be made."""
         return max(self._max_calls - self.calls, 0)
 
-    async def ask(self, prompt: str, max_tokens: int) -> Draft:
-        """One answer; a passing fault is tried again once.
+    async def ask(self, prompt: str, max_tokens: int, *, tries: int = 2) -> Draft:
+        """One answer; after a passing fault, another try.
 
         Raises `ModelError` (also for an empty answer, and when no call is left) and `TimeoutError`.
         """
-        for attempt in range(1, _TRIES + 1):
+        while True:
+            tries -= 1
             try:
                 return await self._call(prompt, max_tokens)
             except ModelTransient as error:
-                if attempt == _TRIES or not self.left:
+                if tries <= 0 or not self.left:
                     raise
                 log.info("the summary is asked for again: %s", error)
                 await asyncio.sleep(min(max(self._delay, error.retry_after or 0), _MOST_WAIT))
-        raise AssertionError("unreachable")
 
     async def _call(self, prompt: str, max_tokens: int) -> Draft:
         if not self.left:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from attrs import evolve, frozen
 
@@ -11,13 +12,15 @@ from lamella.agent.summaries import TURN_CONTEXT
 from lamella.errors import ContextOverflow, ModelAborted, ModelError
 from lamella.text.summary import SummaryLimits, summarize_messages
 from lamella.types.messages import Message
-from lamella_compaction_safeguard.headings import fallback_summary
+from lamella_compaction_safeguard.headings import fallback_summary, fitted, with_low_headings
 from lamella_compaction_safeguard.plan import Plan
-from lamella_compaction_safeguard.prompts import Piece, prompt
+from lamella_compaction_safeguard.prompts import Piece, PieceKind, prompt
 from lamella_compaction_safeguard.quality import audit, feedback, mended_to_fit
 from lamella_compaction_safeguard.requests import Draft, Requests
 
 log = logging.getLogger(__name__)
+
+Pieces: TypeAlias = Sequence[tuple[Message, ...]]
 
 _HISTORY_SHARE, _TURN_SHARE = 0.8, 0.5
 
@@ -39,27 +42,52 @@ class Written:
 
 
 @frozen(slots=True)
-class _Body:
-    """The model's part: summary of the history, and of the beginning of a split turn."""
+class _Stage:
+    """How far a part of the conversation has come, piece by piece.
 
-    history: Draft
-    turn: Draft | None = None
+    `draft` is the summary so far, `last` the piece that the model was asked about last, `extracted`
+    how many pieces rules have quoted.
+    """
+
+    kind: PieceKind
+    draft: Draft | None = None
     last: Piece | None = None
     extracted: int = 0
 
     @property
     def text(self) -> str:
-        return f"{self.history.text}{TURN_CONTEXT}{self.turn.text}" if self.turn else self.history.text
+        return self.draft.text if self.draft else ""
+
+
+@frozen(slots=True)
+class _Body:
+    """The model's part of a summary: of the history, and of the beginning of a split turn."""
+
+    history: _Stage
+    turn: _Stage
+
+    @property
+    def text(self) -> str:
+        return f"{self.history.text}{TURN_CONTEXT}{self.turn.text}" if self.turn.draft else self.history.text
 
     @property
     def cut_off(self) -> bool:
-        return self.history.cut_off or (self.turn is not None and self.turn.cut_off)
+        return any(stage.draft.cut_off for stage in (self.history, self.turn) if stage.draft)
+
+    @property
+    def extracted(self) -> int:
+        return self.history.extracted + self.turn.extracted
+
+    @property
+    def last(self) -> Piece | None:
+        """The request to repeat after a failed check: the history's, which has the headings, if there was one."""
+        return self.history.last or self.turn.last
 
     def replaced(self, draft: Draft) -> _Body:
-        """With another answer to the last request that can be asked again."""
-        if self.last is not None and self.last.kind == "turn":
-            return evolve(self, turn=draft)
-        return evolve(self, history=draft)
+        """With another answer to the last request."""
+        if self.history.last is not None:
+            return evolve(self, history=evolve(self.history, draft=draft))
+        return evolve(self, turn=evolve(self.turn, draft=draft))
 
 
 class SummaryWriter:
@@ -74,82 +102,80 @@ class SummaryWriter:
     async def write(self) -> Written:
         """Ask the model. Raises `ModelError` or `TimeoutError` when it gives no summary."""
         body = await self._body()
-        if not self._guard:
-            return self._finished(body, 0, ())
         reasons = self._audit(body)
         retries = 0
         while reasons and body.last is not None and retries < self._retries and self.requests.left:
             retries += 1
-            better = await self._again(body, reasons)
+            better = await self._again(body, body.last, reasons)
             if better is None:
                 break
             body, reasons = better, self._audit(better)
-        return self._finished(body, retries, reasons)
+        by = "model" if body.last is not None else "rules" if body.extracted else "nobody"
+        return self._finished(body.history.text, by, body.turn.text, reasons, retries, body.extracted)
 
     def by_rules(self) -> Written:
         """Extracts of everything, without a model; marked as such."""
         plan = self.plan
         pieces = (*plan.older, *plan.newer, *plan.turn)
         text = self._extract([m for piece in pieces for m in piece], plan.previous)
-        mended, repaired = mended_to_fit(text, plan.facts, plan.body_limit)
-        return Written(mended + plan.tail, "rules", (), repaired, extracted=len(pieces))
+        return self._finished(text, "rules", extracted=len(pieces))
 
     # --- asking --------------------------------------------------------------------------------------------
 
     async def _body(self) -> _Body:
         plan = self.plan
         for_turn = min(len(plan.turn), max(self.requests.left // 2, 1))
-        history, last, extracted = await self._staged(
-            [*plan.older, *plan.newer], plan.previous, len(plan.older), self.requests.left - for_turn
-        )
-        body = _Body(history or Draft(fallback_summary(plan.previous)), None, last, extracted)
-        if not plan.turn:
-            return body
-        turn, last_of_turn, more = await self._staged(plan.turn, "", 0, self.requests.left, kind="turn")
-        return evolve(body, turn=turn, last=last or last_of_turn, extracted=extracted + more)
+        history = await self._staged("history", plan.older, plan.newer, self.requests.left - for_turn)
+        if history.draft is None:
+            history = evolve(history, draft=Draft(fallback_summary(plan.previous)))
+        return _Body(history, await self._staged("turn", (), plan.turn, self.requests.left))
 
-    async def _staged(
-        self, pieces: Sequence[tuple[Message, ...]], previous: str, dispensable: int, calls: int, kind: str = "history"
-    ) -> tuple[Draft | None, Piece | None, int]:
-        """Pieces in order, each with the summary so far.
+    async def _staged(self, kind: PieceKind, older: Pieces, newer: Pieces, calls: int) -> _Stage:
+        """Pieces in order, each with the summary of what came before it.
 
-        The oldest are quoted by rules when there are more pieces than `calls`; so is one of the first
-        `dispensable` when the model fails at it. Gives the draft, the last piece that was asked for,
-        and the number of pieces that were quoted.
+        Rules quote the oldest ones when there are more than `calls`. They also quote what the model
+        fails at in `older`, and the rest of it: further calls are for the newest part.
         """
-        surplus = max(len(pieces) - max(calls, 0), 0)
-        draft, last, extracted, running = None, None, 0, previous
-        for number, messages in enumerate(pieces):
-            piece = Piece(messages, running, "turn" if kind == "turn" else "history")
-            if number < surplus:
-                draft, extracted = Draft(self._extract(messages, running)), extracted + 1
-            else:
-                try:
-                    draft, last = await self._ask(piece), piece
-                except (ModelError, TimeoutError) as error:
-                    if number >= dispensable or isinstance(error, ModelAborted):
-                        raise
-                    log.warning("old history is quoted by rules, since its summary failed: %s", error)
-                    draft, extracted = Draft(self._extract(messages, running)), extracted + 1
-            running = draft.text
-        return draft, last, extracted
+        stage = _Stage(kind)
+        quoted = len(older) + len(newer) - max(calls, 0)
+        for number, messages in enumerate((*older, *newer)):
+            piece = Piece(messages, stage.text or (self.plan.previous if kind == "history" else ""), kind)
+            if number < quoted:
+                stage = self._quoted(stage, piece)
+                continue
+            dispensable = number < len(older)
+            try:
+                draft = await self._ask(piece, tries=1 if dispensable else 2)
+                stage = evolve(stage, draft=draft, last=piece)
+            except ModelAborted:
+                raise
+            except (ModelError, TimeoutError) as error:
+                if not dispensable:
+                    raise
+                log.warning("old history is quoted by rules, since its summary failed: %s", error)
+                quoted = len(older)
+                stage = self._quoted(stage, piece)
+        return stage
 
-    async def _ask(self, piece: Piece, said: str = "") -> Draft:
-        """One answer. What does not fit the model is halved: the older half is quoted by rules."""
+    def _quoted(self, stage: _Stage, piece: Piece) -> _Stage:
+        draft = Draft(self._extract(piece.messages, piece.previous))
+        return evolve(stage, draft=draft, extracted=stage.extracted + 1)
+
+    async def _ask(self, piece: Piece, said: str = "", *, tries: int = 2) -> Draft:
+        """One answer. What does not fit the model is halved: rules quote the older half."""
         try:
-            return await self.requests.ask(prompt(piece, self.plan.wishes, said), self._max_tokens(piece))
+            return await self.requests.ask(prompt(piece, self.plan.wishes, said), self._max_tokens(piece), tries=tries)
         except ContextOverflow:
             half = len(piece.messages) // 2
             if not half or not self.requests.left:
                 raise
             older = self._extract(piece.messages[:half], piece.previous)
-            return await self._ask(evolve(piece, messages=piece.messages[half:], previous=older), said)
+            return await self._ask(evolve(piece, messages=piece.messages[half:], previous=older), said, tries=tries)
 
-    async def _again(self, body: _Body, reasons: Sequence[str]) -> _Body | None:
+    async def _again(self, body: _Body, last: Piece, reasons: Sequence[str]) -> _Body | None:
         """Another try at the last request; None when it failed, and the last good one stays."""
-        assert body.last is not None
         try:
-            return body.replaced(await self._ask(body.last, feedback(reasons)))
+            return body.replaced(await self._ask(last, feedback(reasons)))
         except ModelAborted:
             raise
         except (ModelError, TimeoutError) as error:
@@ -159,12 +185,21 @@ class SummaryWriter:
     # --- the result ----------------------------------------------------------------------------------------
 
     def _audit(self, body: _Body) -> tuple[str, ...]:
-        return audit(body.text, self.plan.facts, cut_off=body.cut_off)
+        return audit(body.text, self.plan.facts, cut_off=body.cut_off) if self._guard else ()
 
-    def _finished(self, body: _Body, retries: int, reasons: tuple[str, ...]) -> Written:
-        by = "model" if body.last is not None else "rules" if body.extracted else "nobody"
-        mended, repaired = mended_to_fit(body.text, self.plan.facts, self.plan.body_limit)
-        return Written(mended + self.plan.tail, by, reasons, repaired, retries, body.extracted)
+    def _finished(
+        self, history: str, by: str, turn: str = "", reasons: tuple[str, ...] = (), retries: int = 0, extracted: int = 0
+    ) -> Written:
+        """Within the limit, and mended when the guard is on."""
+        plan = self.plan
+        if turn:
+            turn = TURN_CONTEXT + fitted(with_low_headings(turn), plan.body_limit // 3)
+        room = plan.body_limit - len(turn)
+        if self._guard:
+            body, repaired = mended_to_fit(history, plan.facts, room, turn)
+        else:
+            body, repaired = fitted(history, room), ()
+        return Written(body + turn + plan.tail, by, reasons, repaired, retries, extracted)
 
     def _max_tokens(self, piece: Piece) -> int:
         return int(self.plan.reserve * (_TURN_SHARE if piece.kind == "turn" else _HISTORY_SHARE))
