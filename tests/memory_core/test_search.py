@@ -214,3 +214,40 @@ def test_status_tells_what_is_indexed(tmp_path: Path) -> None:
     )
     backend.close()
     backend.close()
+
+
+def test_results_that_repeat_others_come_later_when_asked_for(tmp_path: Path) -> None:
+    """Two notes say the same, and a third one less well something else of the same thing."""
+    files = {
+        "memory/a.md": "- okapi okapi okapi diet: leaves\n",
+        "memory/b.md": "- okapi okapi diet: leaves\n",
+        "memory/c.md": "- an okapi was seen by the river in the long dry summer of that year\n",
+    }
+    workspace = make_workspace(tmp_path, files)
+    plain = open_backend(workspace).search(SearchQuery("okapi")).hits
+    assert [hit.path[7] for hit in plain] == ["a", "b", "c"]
+    varied = open_backend(workspace, Config(embedder="none", mmr_lambda=0.5)).search(SearchQuery("okapi", explain=True))
+    assert [hit.path[7] for hit in varied.hits] == ["a", "c", "b"]
+    assert {hit.path: hit.score for hit in varied.hits} == {hit.path: hit.score for hit in plain}
+    assert [hit.parts["alike"] for hit in varied.hits if hit.parts] == [0.0, pytest.approx(1 / 16, abs=1e-4), 1.0]
+
+
+def test_older_notes_come_later_when_asked_for(tmp_path: Path) -> None:
+    """The denser note is three half-lives old: it comes second, with its own score, and is not lost to the floor."""
+    files = {
+        "memory/2025-12-02.md": "- okapi okapi okapi\n",
+        "memory/2026-03-02.md": "- the okapi ate leaves\n",
+        "memory/notes.md": "- an okapi, undated, among many other things\n",
+        **{f"memory/other-{i}.md": "- a zebra\n" for i in range(7)},
+    }
+    workspace = make_workspace(tmp_path, files)
+    asked = SearchQuery("okapi", today="2026-03-02", explain=True)
+    plain = open_backend(workspace).search(asked).hits
+    assert plain[0].path == "memory/2025-12-02.md"
+    aged = open_backend(workspace, Config(embedder="none", half_life_days=30)).search(asked).hits
+    assert aged[0].path == "memory/2026-03-02.md"
+    assert {h.path: h.parts["age"] for h in aged if h.parts} == {
+        "memory/2025-12-02.md": 0.125,
+        "memory/2026-03-02.md": 1.0,
+        "memory/notes.md": 1.0,
+    }

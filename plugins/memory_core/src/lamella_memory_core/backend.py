@@ -29,7 +29,7 @@ from lamella_memory_core.errand import Errand, StillRunning
 from lamella_memory_core.growth import Growth
 from lamella_memory_core.index import Index
 from lamella_memory_core.meaning import QUESTION_SECONDS, Meaning, NoMeaning
-from lamella_memory_core.search import Style
+from lamella_memory_core.style import style_of
 
 if TYPE_CHECKING:
     from lamella_memory_core.arrays import Singles
@@ -51,7 +51,7 @@ class SqliteBackend:
     def __init__(self, context: BackendContext, config: Config) -> None:
         self._context = context
         self._config = config
-        self._style = _style(config)
+        self._style = style_of(config)
         self._chunking = Chunking(config.chunk_tokens, config.chunk_overlap, config.chunk_rule)
         self._meaning = Meaning(config.embedder, context.embedders)
         self._index = self._index_in(context.state_dir)
@@ -89,12 +89,13 @@ class SqliteBackend:
     def status(self) -> dict[str, Any]:
         """Facts about the index as it is, without bringing it up to date."""
         path = self._index.path
-        hybrid = self._meaning.wanted and self._meaning.installed
+        model, why_none = self._model()
         facts: dict[str, Any] = {
             "backend": self.name,
-            "mode": "hybrid" if hybrid else "keyword",
+            "mode": "hybrid" if model else "keyword",
             "embedder": self._meaning.name,
-            "problem": self._why_passing or self._why_no_vectors(),
+            "model": model,
+            "problem": self._why_passing or why_none or None,
             "workspace": str(self._context.workspace),
             "database": str(path),
             "databaseBytes": path.stat().st_size if path.exists() else 0,
@@ -202,23 +203,14 @@ class SqliteBackend:
 
         return told
 
-    def _why_no_vectors(self) -> str | None:
+    def _model(self) -> tuple[str | None, str]:
+        """The identity of the embedder; or None, and why meanings are not compared."""
         if not self._meaning.wanted:
-            return "search by meaning is off: embedder is none"
-        if not self._meaning.installed:
-            return f"embedder {self._meaning.name!r} is not installed: pip install lamella-embedders"
-        return None
-
-
-def _style(config: Config) -> Style:
-    return Style(
-        passage_chars=config.snippet_chars,
-        dense_share=config.dense_share,
-        fusion=config.fusion,
-        candidates=config.candidate_multiplier,
-        mmr_lambda=config.mmr_lambda,
-        half_life_days=config.half_life_days,
-    )
+            return None, 'search by meaning is off: embedder is none; "static" turns it on'
+        try:
+            return self._meaning.embedder(QUESTION_SECONDS).identity, ""
+        except NoMeaning as error:
+            return None, f"{error}: {error.hint}" if error.hint else str(error)
 
 
 def open_sqlite(context: BackendContext, config: Config) -> SqliteBackend:

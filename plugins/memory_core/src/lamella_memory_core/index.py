@@ -18,9 +18,10 @@ from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.database import Database, NotAnIndex
 from lamella_memory_core.growth import Growth
 from lamella_memory_core.meaning import Filler, Meaning
-from lamella_memory_core.search import Style, search_index
+from lamella_memory_core.search import search_index
 from lamella_memory_core.shelf import Shelf
 from lamella_memory_core.staleness import files_behind
+from lamella_memory_core.style import Style
 from lamella_memory_core.sync import sync_index
 from lamella_memory_core.texts import in_transcripts
 from lamella_memory_core.view import LEAST_PASSAGES, View

@@ -9,12 +9,12 @@ from datetime import date
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from lamella.text.segment import query_terms
 from lamella.types.memory import EmbedderTraits, MemoryHit, SearchQuery
 from lamella_memory_core.catalog import Catalog
-from lamella_memory_core.choices import STANDARDISED, WEIGHTED
+from lamella_memory_core.choices import WEIGHTED
 from lamella_memory_core.dates import named_spans
 from lamella_memory_core.diversity import diversified
 from lamella_memory_core.evidence import (
@@ -29,6 +29,7 @@ from lamella_memory_core.passages import Passage, Piece, Sizes, joined
 from lamella_memory_core.ranking import age_factors, best_positions
 from lamella_memory_core.shares import OPENCLAW_SHARE, dense_share
 from lamella_memory_core.snippet import make_snippet
+from lamella_memory_core.style import Style
 from lamella_memory_core.words import Words
 
 if TYPE_CHECKING:
@@ -40,23 +41,6 @@ _LEAST_HITS = 30
 _BESIDE = 4
 LEAST_CHARS = 600
 _FILE_NAME = re.compile(r"(?:\./|\bmemory/)*([\w./-]*\w)\.md\b")
-
-
-@frozen(slots=True)
-class Style:
-    """How passages are chosen and shown.
-
-    `dense_share`: the part of the order that meaning has; None: what suits. `candidates`: with `weighted`
-    fusion, how many of each side are looked at for each result. `mmr_lambda`: 1 for no diversity, see
-    `diversified`. `half_life_days`: after so many a dated file counts half; 0: never.
-    """
-
-    passage_chars: int = 1200
-    dense_share: float | None = None
-    fusion: str = STANDARDISED
-    candidates: int = 4
-    mmr_lambda: float = 1.0
-    half_life_days: int = 0
 
 
 def search_index(
@@ -163,18 +147,20 @@ def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers, wor
     """The pieces at these positions and beside them."""
     near = {hit + step for hit in hits.tolist() for step in range(-_BESIDE, _BESIDE + 1)}
     positions = sorted(position for position in near if 0 <= position < len(catalog))
-    ids = catalog.ids[positions].tolist()
+    ids, files, values = (array[positions].tolist() for array in (catalog.ids, catalog.file, worth))
     rows = connection.execute(
         "SELECT id, start_line, end_line, start_char, end_char, text FROM chunks"
         f" WHERE id IN ({', '.join('?' * len(ids))})",
         ids,
     )
-    places = dict(zip(ids, positions, strict=True))
-    return {
-        place: Piece(place, int(catalog.file[place]), first, last, start, end, text, float(worth[place]))
-        for number, first, last, start, end, text in rows
-        for place in (places[number],)
+    known = {
+        number: (place, file, value) for number, place, file, value in zip(ids, positions, files, values, strict=True)
     }
+    pieces = {}
+    for number, first, last, start, end, text in rows:
+        place, file, value = known[number]
+        pieces[place] = Piece(place, file, first, last, start, end, text, value)
+    return pieces
 
 
 def _falling(scores: Sequence[float]) -> list[float]:
