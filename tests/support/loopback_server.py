@@ -32,6 +32,11 @@ class LoopbackServer(Generic[B]):
         with self._lock:
             self._script.extend(behaviours)
 
+    def reset(self) -> None:
+        """Forget the behaviours that no request has taken."""
+        with self._lock:
+            self._script.clear()
+
     def close(self) -> None:
         self._closed.set()
         self._http.shutdown()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ from lamella.types.messages import (
 
 every_profile = pytest.mark.parametrize("rules", list(PROFILES.values()), ids=list(PROFILES))
 
+DOCS = Path(__file__).parents[3] / "docs"
 PNG = "iVBORw0KGgo="
 
 
@@ -296,3 +298,16 @@ def test_the_profile_follows_the_provider_before_the_format() -> None:
     assert profile_for("mistral", "openai-completions").name == "mistral"
     assert profile_for("deepseek", "openai-completions").name == "openai-chat"
     assert profile_for("me", "scripted").name == "lenient"
+
+
+def test_the_profiles_in_the_docs_are_the_profiles() -> None:
+    page = (DOCS / "explanation" / "history.md").read_text(encoding="utf-8")
+    rows = {cells[1].strip(" `"): cells for line in page.splitlines() if len(cells := line.split("|")) == 7}
+    for name, rules in PROFILES.items():
+        ids, turns, images = rows[name][2], rows[name][3], rows[name][5]
+        assert str(rules.ids.longest or "any") in ids
+        assert ("alternate" in turns) is rules.merge_turns
+        assert ("user first" in turns) is rules.first_user
+        assert ("a reply behind results" in turns) is rules.reply_after_results
+        assert f"{rules.max_image // 1024**2} MiB" in images
+        assert ("a note for those of earlier turns" in images) is not rules.old_images

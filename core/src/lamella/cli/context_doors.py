@@ -203,8 +203,9 @@ def _summary(row: dict[str, Any]) -> str:
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("--provider", required=True, metavar="NAME", help=PROFILE_HELP)
 @click.option("--model", default="", metavar="NAME", help="Model whose own thinking may go back.")
+@click.option("--tool", "tools", multiple=True, metavar="NAME", help="Keep only calls of this tool (may be repeated).")
 @json_option
-def repair(files: tuple[Path, ...], provider: str, model: str, as_json: bool) -> None:
+def repair(files: tuple[Path, ...], provider: str, model: str, tools: tuple[str, ...], as_json: bool) -> None:
     """Print lists of bare messages (JSON FILES), repaired for a provider, one JSON line each."""
     from lamella.context.profiles import profile
     from lamella.context.repair import repair as mend
@@ -215,7 +216,7 @@ def repair(files: tuple[Path, ...], provider: str, model: str, as_json: bool) ->
     rules = profile(provider)
     for file in files:
         messages = [parse_message(m) for m in _read_messages(file)]
-        mended = mend(convert_to_model_messages(messages), rules, same_model=_same(rules.name, model))
+        mended = mend(convert_to_model_messages(messages), rules, same_model=_same(rules.name, model), tools=tools)
         row = {"file": str(file), "messages": [dump_message(m) for m in mended]}
         Out.json_line(row) if as_json else Out.write(f"{file}: {len(mended)} of {len(messages)} messages")
 

@@ -54,7 +54,7 @@ def as_mode(setting: str) -> PromptMode | None:
 
 def opening(name: str, configured: str = "") -> PromptSection:
     """Who the agent is."""
-    text = configured.strip() or DEFAULT_OPENING.format(name=name.strip() or "lamella")
+    text = configured.strip() or DEFAULT_OPENING.format(name=one_line(name).strip() or "lamella")
     return PromptSection("opening", text, OPENING_ORDER, (*WORKING, "none"))
 
 

@@ -24,7 +24,7 @@ from lamella.plugins import hookimpl
 from lamella.text.inside import Refused, read_inside
 from lamella.types.hooks import PromptContext, PromptSection, RegistrationContext, SessionEnd
 from lamella.types.results import ToolResult
-from lamella.types.tools import Tool, ToolContext
+from lamella.types.tools import Tool, ToolContext, ToolFunction
 
 SKILL_FILE = "SKILL.md"
 _TOOL = "read_skill"
@@ -109,7 +109,9 @@ class Skills:
             log.warning("skill %s is left out: %s", file, error)
             return None
 
-    def _reader(self, context: RegistrationContext) -> Any:
+    def _reader(self, context: RegistrationContext) -> ToolFunction:
+        """The tool's code: a skill is looked up by name, and a file of its folder is read."""
+
         def run(arguments: Mapping[str, Any], _call: ToolContext) -> ToolResult:
             skills = {s.name: Path(s.file).parent for s in self.find(context)}
             folder = skills.get(arguments["name"])
@@ -139,7 +141,10 @@ def _candidates(root: Path) -> Sequence[Path]:
         return [root]
     try:
         names = sorted(os.listdir(root))  # noqa: PTH208
-    except OSError:  # a source that is not there
+    except (FileNotFoundError, NotADirectoryError):  # a source that is not there
+        return []
+    except OSError as error:
+        log.warning("skills in %s cannot be listed: %s", root, error)
         return []
     return [root / n for n in names if not n.startswith(".") and n != "node_modules" and (root / n).is_dir()]
 

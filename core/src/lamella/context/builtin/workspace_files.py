@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from lamella.config.schema import between, each_of, one_of, setting
 from lamella.context.prompt import FILES_ORDER, WORKING
@@ -32,6 +32,7 @@ from lamella.context.stable_files import (
 from lamella.plugins import hookimpl
 from lamella.text.inside import Refused, read_inside
 from lamella.text.unicode import one_line
+from lamella.types.events import Notice
 from lamella.types.hooks import BeforeTurn, PromptContext, PromptFile, PromptSection, SessionEnd
 from lamella.types.host import Host
 
@@ -64,6 +65,16 @@ class WorkspaceFilesConfig:
     )
 
 
+@define
+class _Session:
+    """What a turn may have to tell: paths of files that have changed on disk, those that the user was told
+    of, and all files as shown."""
+
+    changed: set[str] = field(factory=set)
+    told: set[str] = field(factory=set)
+    files: tuple[Injected, ...] = ()
+
+
 class WorkspaceFiles:
     """Puts AGENTS.md, SOUL.md and the other stable files into the prompt."""
 
@@ -72,20 +83,24 @@ class WorkspaceFiles:
 
     def __init__(self, config: WorkspaceFilesConfig) -> None:
         self.config = config
-        self._cuts: dict[str, tuple[Injected, ...]] = {}  # by session id, where something was cut
+        self._sessions: dict[str, _Session] = {}  # by session id
         self._snapshots = Snapshots("files", list[PromptFile])
 
     @hookimpl(tryfirst=True)
     def prompt_files(self, context: PromptContext) -> Iterable[PromptFile]:
-        files = files_for_session(
-            self._snapshots.of(context, lambda: list(read_files(context.workspace))),
+        on_disk = read_files(context.workspace)
+        files = self._snapshots.of(context, lambda: list(on_disk))
+        session = self._sessions.setdefault(context.session_id, _Session())
+        session.changed = {f.path for f in files if f not in on_disk}
+        shown = files_for_session(
+            files,
             kind=context.kind,
             chat_type=context.chat_type,
             trigger=context.trigger,
             lightweight=self.config.lightweight,
             memory_in_groups=self.config.memory_in_groups,
         )
-        return (*files, *context.files)
+        return (*shown, *context.files)
 
     @hookimpl
     def prompt_sections(self, context: PromptContext) -> Iterable[PromptSection]:
@@ -93,19 +108,30 @@ class WorkspaceFiles:
         fitted = fit_files(safe, self.config.file_max_chars, self.config.total_max_chars)
         for warning in fitted.warnings:
             log.warning("%s", warning)
-        if any(f.truncated for f in fitted.files):
-            self._cuts[context.session_id] = fitted.files
-        on_disk = {one_line(f.path): f.text for f in read_files(context.workspace)} if context.preview else {}
-        sections = [
-            self._section(number, placed, on_disk.get(placed.file.path, placed.file.text) != placed.file.text)
-            for number, placed in enumerate(fitted.files, start=1)
-        ]
+        session = self._sessions.setdefault(context.session_id, _Session())
+        session.files = fitted.files
+        changed = set(map(one_line, session.changed))
+        sections = [self._section(n, f, f.file.path in changed) for n, f in enumerate(fitted.files, start=1)]
         return (*self._heading(fitted.files), *sections)
 
     @hookimpl
     def before_turn(self, event: BeforeTurn, host: Host) -> None:
-        """Tell of cuts once, as a line of the conversation: the prompt itself stays as it is."""
-        files = self._cuts.get(host.turn.session_id, ())
+        session = self._sessions.get(host.turn.session_id)
+        if session is not None:
+            self._tell_changes(session, host)
+            self._tell_cuts(session.files, host)
+
+    def _tell_changes(self, session: _Session, host: Host) -> None:
+        """Tell the user, once in each process, that an edit does not count yet. The agent's own notes
+        change all the time, and are found by searching."""
+        names = [n for p in sorted(session.changed - session.told) if (n := Path(p).name) not in MEMORY_FILES]
+        session.told |= session.changed
+        if names:
+            text = f"{', '.join(names)} changed since this session began; a new session takes that up"
+            host.emit(Notice("workspace_files_changed", text))
+
+    def _tell_cuts(self, files: tuple[Injected, ...], host: Host) -> None:
+        """Tell the model once, as a line of the conversation: the prompt itself stays as it is."""
         signature = cut_signature(files, self.config.file_max_chars, self.config.total_max_chars)
         if signature is None or self.config.truncation_warning != "once":
             return
@@ -117,7 +143,7 @@ class WorkspaceFiles:
 
     @hookimpl
     def session_end(self, event: SessionEnd) -> None:
-        self._cuts.pop(event.session_id, None)
+        self._sessions.pop(event.session_id, None)
         self._snapshots.forget(event.session_id)
 
     def _heading(self, files: Iterable[Injected]) -> Iterator[PromptSection]:
@@ -176,7 +202,10 @@ def _names(folder: Path) -> set[str]:
     """Names as they are stored, so that a disk that ignores their case gives no file twice."""
     try:
         return set(os.listdir(folder))  # noqa: PTH208
-    except OSError:  # no workspace: all files are missing
+    except FileNotFoundError:  # no workspace: all files are missing
+        return set()
+    except OSError as error:
+        log.warning("workspace %s cannot be listed: %s", folder, error)
         return set()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import binascii
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -22,8 +22,6 @@ from lamella.types.messages import (
 
 SameModel: TypeAlias = Callable[[AssistantMessage], bool]
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
-
 
 def written_by(message: AssistantMessage, provider: str, model: str, api: str) -> bool:
     """Whether exactly this model, over this wire format, wrote a reply."""
@@ -39,10 +37,8 @@ def own_thinking(message: AssistantMessage, profile: ProviderProfile, same_model
     """A reply with the thinking and the signatures that its model can read, and that the server takes."""
     if profile.thinking == "none" or not same_model(message):
         return without_foreign_parts(message)
-    content = each_block(message.content, lambda b: None if _unusable(b, profile) else b)
-    if profile.base64_signatures:
-        content = each_block(content, _base64_signed)
-    return _with(message, content)
+    content = each_block(message.content, _base64_signed) if profile.base64_signatures else message.content
+    return _with(message, each_block(content, lambda b: None if _unusable(b, profile) else b))
 
 
 def without_thinking(content: tuple[Block, ...]) -> tuple[Block, ...]:
@@ -71,6 +67,11 @@ def turn_start(messages: History) -> int:
     return 0
 
 
+def has_opaque_parts(message: AssistantMessage) -> bool:
+    """Whether a reply holds what only its own model can read."""
+    return any(isinstance(b, ThinkingBlock) or _unsigned(b) is not b for b in message.content)
+
+
 def _with(message: AssistantMessage, content: tuple[Block, ...]) -> AssistantMessage:
     return message if content is message.content else evolve(message, content=content)
 
@@ -92,8 +93,16 @@ def _unsigned(block: Block) -> Block:
 def _base64_signed(block: Block) -> Block:
     match block:
         case TextBlock(signature=str(signature)) | ThinkingBlock(signature=str(signature)):
-            return block if _BASE64.fullmatch(signature) else evolve(block, signature=None)
+            return block if _is_base64(signature) else evolve(block, signature=None)
         case ToolCall(thought_signature=str(signature)):
-            return block if _BASE64.fullmatch(signature) else evolve(block, thought_signature=None)
+            return block if _is_base64(signature) else evolve(block, thought_signature=None)
         case _:
             return block
+
+
+def _is_base64(signature: str) -> bool:
+    try:
+        binascii.a2b_base64(signature, strict_mode=True)
+    except ValueError:
+        return False
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from lamella.context.repairs.changes import History, settled
+from lamella.context.repairs.thinking import has_opaque_parts
 from lamella.types.messages import (
     AssistantMessage,
     Block,
@@ -43,10 +44,18 @@ def _merged_user(first: UserMessage, second: UserMessage) -> UserMessage:
 
 
 def _merged_reply(first: AssistantMessage, second: AssistantMessage) -> AssistantMessage:
-    """Both contents; the rest is the later one's where it has it."""
+    """Both contents; the rest is the later one's where it has it.
+
+    What came here with thinking or signatures was written by the model that gets the request, and
+    must keep its name.
+    """
+    writer = first if has_opaque_parts(first) else second
     return evolve(
         second,
         content=(*first.content, *second.content),
+        provider=writer.provider,
+        model=writer.model,
+        api=writer.api,
         usage=second.usage or first.usage,
         error_message=second.error_message or first.error_message,
         extra=join_sources(first, second),
