@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from agents import scripted
+from cli import lamella
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,3 +116,20 @@ def test_any_notes_are_within_their_limits(notes: list[tuple[str, str]], file_ma
     assert bool(text) <= any(note.strip() for _, note in notes)
     for _, note in notes:
         assert len(keep_end(note, file_max)) <= max(file_max, 0)
+
+
+def test_a_bare_new_in_chat(workspace: Path, tmp_path: Path) -> None:
+    """Through the command: the notes are a message of the new transcript, before the user's words."""
+    home = tmp_path / "state"
+    home.mkdir()
+    (home / "config.toml").write_text(f'[agent]\ntimezone = "{ZONE}"\n')
+    script = tmp_path / "script.json"
+    script.write_text('["one", "two", "three"]')
+    typed = "before\n/new\nfirst\n/new second\n"
+    common = ("--workspace", workspace, "--model", f"scripted/{script}")
+    lamella("chat", *common, home=home, stdin=typed, check=True, LAMELLA_PLUGINS="")
+    transcripts = [f.read_text(encoding="utf-8") for f in (home / "agents/main/sessions").glob("*.jsonl")]
+    by_prompt = {word: text for text in transcripts for word in ("before", "first", "second") if f'"{word}"' in text}
+    assert len(by_prompt) == 3
+    assert ["note of 0 days ago" in by_prompt[word] for word in ("before", "first", "second")] == [False, True, False]
+    assert by_prompt["first"].index("note of 0 days ago") < by_prompt["first"].index('"first"')

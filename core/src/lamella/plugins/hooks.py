@@ -276,16 +276,20 @@ class Hooks:
 
     # --- start-up --------------------------------------------------------------------------------------
 
-    def _collect(self, hook: str, expected: type[T], context: Any) -> list[tuple[str, T]]:
-        """(plugin, object) of everything that the implementations return."""
+    def _collect(
+        self, hook: str, expected: type[T], context: Any, objection: Callable[[T], str] = lambda _item: ""
+    ) -> list[tuple[str, T]]:
+        """(plugin, object) of everything that the implementations return and nothing is wrong with."""
         collected: list[tuple[str, T]] = []
         for implementation in self._implementations[hook]:
             result = self._start_up(hook, implementation, context)
             for item in self._listed(hook, implementation, result, expected) or ():
-                if isinstance(item, expected):
-                    collected.append((implementation.plugin, item))
-                else:
+                if not isinstance(item, expected):
                     self._fault(implementation, hook, f"returned {type(item).__name__}, expected {expected.__name__}")
+                elif wrong := objection(item):
+                    self._fault(implementation, hook, wrong)
+                else:
+                    collected.append((implementation.plugin, item))
         return collected
 
     def _listed(self, hook: str, implementation: _Implementation, result: Any, expected: type[Any]) -> list[Any] | None:
@@ -341,7 +345,7 @@ class Hooks:
         return context.files
 
     def prompt_sections(self, context: h.PromptContext) -> list[tuple[str, h.PromptSection]]:
-        return self._collect("prompt_sections", h.PromptSection, context)
+        return self._collect("prompt_sections", h.PromptSection, context, _no_section)
 
     def open_memory(self, context: h.MemoryContext) -> MemoryService | None:
         """The memory service of the plugin in slot `memory`; None without one, or when it failed."""
@@ -373,6 +377,15 @@ def _as_edit(result: h.ContextEdit | Iterable[Message], given: Sequence[Message]
             messages = None
     notes = tuple(n for n in edit.notes if isinstance(n, h.ContextNote))
     return h.ContextEdit(messages, notes)
+
+
+def _no_section(section: h.PromptSection) -> str:
+    """What is wrong with a section; empty when nothing is."""
+    for name, kind in (("name", str), ("text", str), ("order", int), ("note", str), ("details", Mapping)):
+        value = getattr(section, name)
+        if not isinstance(value, kind):
+            return f"returned section {section.name!r} with {name}={value!r:.100}, expected {kind.__name__}; left out"
+    return ""
 
 
 def _no_file(item: Any) -> str:
