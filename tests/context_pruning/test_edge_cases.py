@@ -15,16 +15,15 @@ from typing import Any
 import pytest
 from agents import Recorder, open_agent, scripted
 from attrs import evolve
-from builders import assistant, call, result, transcript, user, write_lines
+from builders import assistant, call, result, user, write_lines
 from inside import lamella
-from pruning import NOTHING, conversation, draft, host, long_result, results, settings
+from pruning import NOTHING, conversation, draft, host, long_result, results, rows_of, settings
 
 from lamella import Tool, hookimpl
 from lamella.config.structure import structure
 from lamella.errors import ContextOverflow
 from lamella.types import events as e
 from lamella.types import hooks as h
-from lamella.types.message_json import dump_message
 from lamella.types.messages import (
     CompactionSummaryMessage,
     ImageBlock,
@@ -74,13 +73,6 @@ def built(tmp_path: Path, rows: Sequence[dict[str, Any]], provider: str = "anthr
     )
     assert file.read_bytes() == before
     return ran.json["messages"]  # type: ignore[no-any-return]
-
-
-def rows_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    rows = transcript([""] * len(messages))
-    for row, message in zip(rows[1:], messages, strict=True):
-        row["message"] = dump_message(message)
-    return rows
 
 
 # --- C: storing ----------------------------------------------------------------------------------------------

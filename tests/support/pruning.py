@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve
-from builders import assistant, call, result, user
+from builders import assistant, call, result, transcript, user
 
 from lamella.agent.host import OnlyShown
 from lamella.config.structure import structure
 from lamella.models.scripted import ScriptedModel
 from lamella.sessions.transcript import SessionFile
 from lamella.types.host import TurnInfo
+from lamella.types.message_json import dump_message
 from lamella.types.messages import Message, ToolResultMessage
 from lamella_context_pruning import Config
 from lamella_context_pruning.draft import Draft
@@ -74,3 +75,11 @@ def host(tmp_path: Path, *, provider: str = "anthropic", model: str = "m", windo
     info = TurnInfo("agent:main:main", "s1", "main", tmp_path, provider=provider, model=model, context_window=window)
     file = SessionFile.create(tmp_path / "s.jsonl")
     return OnlyShown(info, file, ScriptedModel([], context_window=window))
+
+
+def rows_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The lines of a transcript with these messages; entries are m0, m1 and so on."""
+    rows = transcript([""] * len(messages))
+    for row, message in zip(rows[1:], messages, strict=True):
+        row["message"] = dump_message(message)
+    return rows
