@@ -129,6 +129,21 @@ def test_damaged_lines_in_the_middle_are_stepped_over(tmp_path: Path) -> None:
     assert texts(SessionFile.open(path)) == ["one", "two", "three"]
 
 
+def test_damaged_lines_are_bridged_as_far_as_they_tell_their_parent(tmp_path: Path) -> None:
+    lines = [json.dumps(r).encode() for r in transcript(["one", "two", "three", "four", "five"])]
+    path = tmp_path / "s.jsonl"
+
+    def read(*damaged: bytes) -> list[str]:
+        path.write_bytes(b"\n".join([*lines[:2], *damaged, *lines[4:]]) + b"\n")
+        return texts(SessionFile.open(path))
+
+    assert read(lines[2][:-20], lines[3][:-20]) == ["one", "four", "five"]
+    assert read(lines[2][:-20], lines[3][30:]) == ["four", "five"]  # nobody knows where it hung
+    circle = lines[3].replace(b'"parentId": "m1"', b'"parentId": "m2"')[:-20]
+    assert circle != lines[3][:-20]
+    assert read(lines[2], circle) == ["four", "five"]
+
+
 def test_nul_padding_before_a_line_is_removed(tmp_path: Path) -> None:
     rows = [json.dumps(r).encode() for r in transcript(["one", "two"])]
     path = tmp_path / "s.jsonl"

@@ -20,6 +20,10 @@ from lamella.text.files import BOM
 from lamella.types.entries import Damage, Header
 from lamella.types.messages import JsonObject
 
+# The beginning of a line, as every writer of the format puts it down.
+_PLACE = re.compile(
+    rb'\s*\{\s*"type"\s*:\s*"[^"\\]*"\s*,\s*"id"\s*:\s*"([^"\\]+)"\s*,\s*"parentId"\s*:\s*(?:"([^"\\]+)"|null)\s*,'
+)
 _HEADER_START = re.compile(rb'\s*\{\s*"type"\s*:\s*"session"')
 
 
@@ -133,6 +137,7 @@ def _has_ids(raw: list[bytes]) -> bool:
 def _read_entries(raw: list[bytes], header_line: int | None, damage: list[Damage]) -> Lines:
     lines = Lines()
     heads, bodies = lines.heads, lines.raw
+    lost: dict[str, str | None] = {}
     last = len(raw) - 1
     for i, line in enumerate(raw):
         if i == header_line:
@@ -146,7 +151,25 @@ def _read_entries(raw: list[bytes], header_line: int | None, damage: list[Damage
             bodies.append(line)
         elif head is not None:
             damage.append(_at(head, i, torn=i == last))
+            if place := _PLACE.match(line):
+                entry_id, parent = (part.decode("utf-8", "replace") if part else None for part in place.groups())
+                lost[entry_id or ""] = parent
+    if lost:
+        _bridge(heads, lost)
     return lines
+
+
+def _bridge(heads: list[Head], lost: Mapping[str, str | None]) -> None:
+    """Hang entries below a lost one from its own parent, which its line still tells: else a damaged
+    line in the middle would cost all that stands before it."""
+    present = {head.id for head in heads}
+    for i, head in enumerate(heads):
+        parent, passed = head.parentId, set[str]()
+        while parent is not None and parent in lost and parent not in present and parent not in passed:
+            passed.add(parent)
+            parent = lost[parent]
+        if passed:
+            heads[i] = Head(head.type, head.id, parent)
 
 
 def _at(damage: Damage, i: int, *, torn: bool) -> Damage:
