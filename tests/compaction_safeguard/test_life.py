@@ -20,7 +20,7 @@ from lamella.types.messages import text_of
 from lamella.types.model import ModelRequest
 from lamella.types.tools import Tool
 
-TURNS = 80
+TURNS = 40
 ENGLISH = "the greenhouse fans turn slowly while seeds wait for rain and someone counts the trays again"
 CHINESE = "温室里的风扇慢慢转着种子等着下雨有人又数了一遍托盘然后关上了门"
 WORDS = {"en": ENGLISH.split(), "zh": list(CHINESE)}
@@ -69,7 +69,7 @@ def whole_text(context: Context) -> str:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 8))])
 async def test_identifiers_and_the_newest_request_survive(tmp_path: Path, seed: int, language: str) -> None:
     life = Life(seed, language)
     model = scripted([life.reply] * TURNS * 20, context_window=8000)
@@ -100,7 +100,7 @@ async def test_identifiers_and_the_newest_request_survive(tmp_path: Path, seed: 
         entry = runtime.store.index.get(KEY) or {}
     rows = [json.loads(line) for line in stored.splitlines()]
     compactions = [row for row in rows if row["type"] == "compaction"]
-    assert len(compactions) == entry["compactionCount"] >= 3
+    assert len(compactions) == entry["compactionCount"] >= 2
     assert {c["details"]["summarisedBy"] for c in compactions} >= {"scripted/script"}
     for compaction in compactions:
         assert all(heading in compaction["summary"].split("\n") for heading in HEADINGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -9,14 +10,14 @@ from attrs import evolve, frozen
 
 from lamella.text.summary_format import COMPACT_HEADINGS, parse_summary, render
 from lamella_compaction_safeguard.clip import clipped
-from lamella_compaction_safeguard.markdown import headings
 
 REQUIRED = COMPACT_HEADINGS
 DECISIONS, TODOS, CONSTRAINTS, ASKS, IDENTIFIERS = REQUIRED
 _EMPTY = {IDENTIFIERS: "None captured."}
 _NOTHING = ("None.", "None captured.", "")
 _SHORTENED = "\n- ... (shortened)"
-_LEVEL = 2
+_HEADING = re.compile(r"##[ \t]+\S")
+_HIGH_HEADING = re.compile(r"^[ \t]*#{1,3}[ \t]+", re.MULTILINE)
 
 
 @frozen(slots=True)
@@ -31,9 +32,12 @@ class Part:
 
 
 def parts_of(summary: str) -> list[Part]:
-    """A summary taken apart at its headings of level 2."""
+    """A summary taken apart at its headings of level 2, which count inside code as well.
+
+    A model that leaves a code block open should not take the headings away.
+    """
     lines = summary.split("\n")
-    starts = [h.line for h in headings(lines) if h.level == _LEVEL]
+    starts = [number for number, line in enumerate(lines) if _HEADING.match(line.strip())]
     parts = [Part("", "\n".join(lines[: starts[0] if starts else None]).strip())]
     for start, end in pairwise([*starts, len(lines)]):
         parts.append(Part(lines[start].strip(), "\n".join(lines[start + 1 : end]).strip()))
@@ -88,10 +92,7 @@ def with_items(summary: str, heading: str, items: Sequence[str], *, first: bool)
 
 def with_low_headings(text: str) -> str:
     """The text with its headings brought down to level 4, so that they are none of a summary's."""
-    lines = text.split("\n")
-    for heading in headings(lines):
-        lines[heading.line] = f"#### {heading.title}" if heading.level < 4 else lines[heading.line]
-    return "\n".join(lines)
+    return _HIGH_HEADING.sub("#### ", text)
 
 
 def fitted(summary: str, limit: int) -> str:

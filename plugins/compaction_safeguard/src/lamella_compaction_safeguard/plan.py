@@ -23,7 +23,6 @@ from lamella_compaction_safeguard.carried import (
     latest_compaction,
     without_additions,
 )
-from lamella_compaction_safeguard.clip import clipped
 from lamella_compaction_safeguard.config import Config
 from lamella_compaction_safeguard.failures import Failures, failure_section, tool_failures
 from lamella_compaction_safeguard.identifiers import checked_identifiers, distinct, kept_identifiers
@@ -31,6 +30,7 @@ from lamella_compaction_safeguard.preserved import quote_turns, split_recent
 from lamella_compaction_safeguard.prompts import MAX_INSTRUCTIONS, Wishes, text_sent
 from lamella_compaction_safeguard.quality import Facts
 from lamella_compaction_safeguard.refresh import without_refreshes
+from lamella_compaction_safeguard.sections import rules
 from lamella_compaction_safeguard.stages import chunk_tokens, chunks, within_share, without_large
 
 
@@ -67,8 +67,8 @@ def is_conversation(messages: Sequence[Message]) -> bool:
     return any(isinstance(m, (UserMessage, AssistantMessage, ToolResultMessage)) for m in messages)
 
 
-def make_plan(event: Compacting, window: int, config: Config, rules: str) -> Plan:
-    """Plan a compaction. `rules` are the workspace's, or empty."""
+def make_plan(event: Compacting, window: int, config: Config, agents: str) -> Plan:
+    """Plan a compaction. `agents` is the text of the workspace's AGENTS.md, or empty."""
     prepared = event.preparation
     carried = carried_from(latest_compaction(event.entries))
     history, prefix = map(without_refreshes, (prepared.messages_to_summarize, prepared.turn_prefix))
@@ -95,7 +95,7 @@ def make_plan(event: Compacting, window: int, config: Config, rules: str) -> Pla
         failure_section(failures, limit // 8),
         tail.notes_section(notes),
         tail.file_section(files, limit // 8),
-        tail.rules_section(clipped(rules, limit // 8)),
+        tail.rules_section(rules(agents, config.refresh_sections, min(tail.MAX_RULES, limit // 8))),
         tail.request_section(request, limit // 4),
     )
     return Plan(

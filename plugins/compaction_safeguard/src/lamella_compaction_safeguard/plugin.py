@@ -16,9 +16,7 @@ from lamella_compaction_safeguard.config import Config as _Config
 from lamella_compaction_safeguard.plan import Plan, is_conversation, make_plan
 from lamella_compaction_safeguard.refresh import FILE, agents_file, refresh_text
 from lamella_compaction_safeguard.requests import Requests
-from lamella_compaction_safeguard.sections import rules
 from lamella_compaction_safeguard.summarise import SummaryWriter, Written
-from lamella_compaction_safeguard.tail import MAX_RULES
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +39,7 @@ class CompactionSafeguard:
         if not is_conversation((*prepared.messages_to_summarize, *prepared.turn_prefix)):
             return CompactionResult(cancel=True, reason="nothing was said in the part that would be summarised")
         window = turn.context_window or _window_of(event)
-        plan = make_plan(event, window, config, rules(self._agents(host), config.refresh_sections, MAX_RULES))
+        plan = make_plan(event, window, config, self._agents(host))
         requests = Requests(
             host,
             max_calls=max(config.max_calls - event.attempt + 1, 1),  # several compactions of a turn share a bound
