@@ -9,30 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_tables import contents
 from notes import copy_case, make_workspace, open_backend
 
 from lamella.errors import MemoryUnavailable, UsageError
 from lamella.types.memory import SearchQuery
 from lamella_memory_core import Config
 from lamella_memory_core.database import Database
-
-
-def contents(workspace: Path, state: str = "state") -> list[tuple[object, ...]]:
-    """Everything that the index holds, but for ids and time stamps."""
-    with sqlite3.connect(workspace.parent / state / "memory.sqlite") as db:
-        db.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('integrity-check')")
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert (
-            db.execute("SELECT count(*) FROM chunks_fts").fetchone()
-            == db.execute("SELECT count(*) FROM chunks").fetchone()
-        )
-        rows = db.execute(
-            "SELECT path, source, size, files.hash, start_line, end_line, start_char, end_char, chunks.hash, text,"
-            " body, name FROM files LEFT JOIN chunks ON file_id = files.id LEFT JOIN chunks_fts ON"
-            " chunks_fts.rowid = chunks.id ORDER BY path, start_char"
-        ).fetchall()
-    db.close()
-    return rows
 
 
 def paths(workspace: Path, words: str) -> list[str]:

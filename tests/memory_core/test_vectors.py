@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_tables import stored
 from notes import make_workspace, open_backend
 from vector_words import WordVectors
 
@@ -30,18 +31,6 @@ def opened(workspace: Path, words: WordVectors, state: str = "state") -> SqliteB
 
 def ask(backend: SqliteBackend, text: str) -> MemoryResults:
     return backend.search(SearchQuery(text))
-
-
-def stored(workspace: Path, state: str = "state") -> list[tuple[object, ...]]:
-    """Every passage with its vectors, and every vector that belongs to none."""
-    with sqlite3.connect(workspace.parent / state / "memory.sqlite") as db:
-        rows = db.execute(
-            "SELECT path, start_char, text, identity, vector FROM vectors JOIN embedders ON embedders.id = embedder_id"
-            " FULL JOIN chunks ON chunks.hash = vectors.hash LEFT JOIN files ON files.id = file_id"
-            " ORDER BY path, start_char, identity"
-        ).fetchall()
-    db.close()
-    return rows
 
 
 def test_what_means_the_same_is_found_without_a_common_word(tmp_path: Path) -> None:

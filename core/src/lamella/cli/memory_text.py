@@ -73,7 +73,8 @@ def _vectors(found: Sequence[Mapping[str, Any]]) -> str:
 def _behind(files: int | None) -> str:
     if files is None:
         return ""
-    return f"{files} files have changed since the last sync" if files else "no file has changed since the last sync"
+    changed = {0: "no file has", 1: "1 file has"}.get(files, f"{files} files have")
+    return f"{changed} changed since the last sync"
 
 
 def _watch(watch: Mapping[str, Any]) -> str:
