@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agents import open_agent, scripted
 from attrs import evolve
 from builders import CASES, assistant, call, result, usage, user
 from legal import check_legal, check_order, said_by_user
@@ -34,6 +35,7 @@ from lamella.types.messages import (
     blocks_of,
     text_of,
 )
+from lamella.types.tools import Tool
 
 every_profile = pytest.mark.parametrize("rules", list(PROFILES.values()), ids=list(PROFILES))
 
@@ -225,6 +227,18 @@ def test_new_calls_without_an_id_get_one_and_right_ones_stay() -> None:
     assert [c.id for c in callable_names(reply, ["read"]).tool_calls] == ["call_auto_1", "b", "call_auto_3"]
     right = assistant("text", call("b", "read"), call("c", "Unknown"))
     assert callable_names(right, ["read"]) is right
+
+
+async def test_a_tool_under_another_name_runs_and_an_unknown_one_is_answered(tmp_path: Path) -> None:
+    step = {"content": [{"type": "toolCall", "id": f"c{i}", "name": n, "arguments": {}} for i, n in enumerate(CALLED)]}
+    model = scripted([step, "done"])
+    tool = Tool("demo", "A demo.", {"type": "object"}, lambda _arguments, _context: "ran")
+    await open_agent(tmp_path, model, tools=[tool]).ask("go")
+    results = [m for m in model.requests[1].messages if isinstance(m, ToolResultMessage)]
+    assert [text_of(r.content) for r in results] == ["ran", "ran", "Tool no_such_one not found"]
+
+
+CALLED = ["functions.demo", "Demo", "no such.one"]
 
 
 def test_ambiguous_names_are_not_guessed() -> None:

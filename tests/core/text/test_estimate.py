@@ -3,12 +3,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from pi_units import cases, newest
 
 from lamella.text.estimate import (
     ESTIMATORS,
+    SizeCache,
     estimate_context,
     estimate_pi,
     estimate_text,
@@ -95,6 +97,23 @@ def test_own_estimate_counts_images_calls_and_nothing_hidden():
     call = AssistantMessage((ToolCall("1", "read", {"path": "notes/今天.md"}),))
     assert estimate_tokens(call) > estimate_tokens(AssistantMessage((ToolCall("1", "read", {}),)))
     assert estimate_tokens(OtherMessage({"role": "mystery", "content": "z" * 50})) == 0
+
+
+def test_figures_are_kept_while_the_same_contents_are_in_the_list():
+    asked = []
+
+    def estimator(message):
+        asked.append(message.role)
+        return 10
+
+    sizes = SizeCache(estimator)
+    prompt, answer = UserMessage((TextBlock("q"),)), ToolResultMessage("1", "read", (TextBlock("r"),), details={"a": 1})
+    assert sizes.total([prompt, answer]) == 20
+    assert sizes.total([prompt, evolve(answer, details=None), prompt]) == 30
+    assert asked == ["user", "toolResult"]
+    assert sizes.total([]) == 0
+    assert sizes.total([prompt]) == 10  # forgotten meanwhile
+    assert asked == ["user", "toolResult", "user"]
 
 
 def test_estimators_are_found_by_name():

@@ -11,6 +11,7 @@ from attrs import Factory, field, frozen
 from lamella.context.images import without_images
 from lamella.context.profiles import profile_for
 from lamella.context.repair import repair
+from lamella.context.repairs.changes import each
 from lamella.context.repairs.thinking import written_by
 from lamella.errors import ContextOverflow
 from lamella.plugins.hooks import Hooks
@@ -84,7 +85,7 @@ def legal_history(messages: Sequence[Message], model: Model) -> Sequence[ModelMe
         return written_by(message, model.provider, model.id, model.api)
 
     history = repair(convert_to_model_messages(messages), profile_for(model.provider, model.api), same_model=same)
-    return history if model.supports_images else tuple(without_images(m) for m in history)
+    return history if model.supports_images else each(history, without_images)
 
 
 def prepend_to_newest(history: Sequence[ModelMessage], text: str) -> Sequence[ModelMessage]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 
 from attrs import evolve, frozen
@@ -50,28 +50,38 @@ def unique_ids(messages: History, rule: IdRule) -> History:
     twice does not tell.
     """
     used: set[str] = set()
-    pending: list[str] = []
+    waiting: Iterator[str] = iter(())
     renamed: list[ModelMessage] = []
     for message in messages:
         if isinstance(message, AssistantMessage):
-            pending = []
-
-            def rename(block: Block, pending: list[str] = pending) -> Block:
-                if not isinstance(block, ToolCall):
-                    return block
-                new = fresh_id(block.id, used, rule)
-                used.add(_key(new, rule))
-                pending.append(new)
-                return block if new == block.id else evolve(block, id=new)
-
-            content = each_block(message.content, rename)
-            renamed.append(message if content is message.content else evolve(message, content=content))
-        elif isinstance(message, ToolResultMessage) and pending:
-            new_id = pending.pop(0)
-            renamed.append(message if new_id == message.tool_call_id else evolve(message, tool_call_id=new_id))
+            ids = [_take(call.id, used, rule) for call in message.tool_calls]
+            waiting = iter(ids)
+            renamed.append(_with_ids(message, ids))
+        elif isinstance(message, ToolResultMessage):
+            new = next(waiting, message.tool_call_id)
+            renamed.append(message if new == message.tool_call_id else evolve(message, tool_call_id=new))
         else:
             renamed.append(message)
     return settled(messages, renamed)
+
+
+def _take(raw: str, used: set[str], rule: IdRule) -> str:
+    """A fresh id, which is used from now on."""
+    new = fresh_id(raw, used, rule)
+    used.add(new.partition("|")[0] if rule.items else new)
+    return new
+
+
+def _with_ids(reply: AssistantMessage, ids: Iterable[str]) -> AssistantMessage:
+    fresh = iter(ids)
+
+    def change(block: Block) -> Block:
+        if not isinstance(block, ToolCall) or (new := next(fresh)) == block.id:
+            return block
+        return evolve(block, id=new)
+
+    content = each_block(reply.content, change)
+    return reply if content is reply.content else evolve(reply, content=content)
 
 
 def fresh_id(raw: str, used: set[str], rule: IdRule) -> str:
@@ -99,10 +109,6 @@ def _candidates(call: str, raw: str, rule: IdRule) -> Iterator[str]:
     endings = (_digest(raw)[:_HASH] + (f"x{i}" if i > 1 else "") for i in count(1))
     for ending in endings:
         yield base[: rule.longest - len(ending)] + ending if rule.longest else base + ending
-
-
-def _key(tool_call_id: str, rule: IdRule) -> str:
-    return tool_call_id.partition("|")[0] if rule.items else tool_call_id
 
 
 def _digest(text: str) -> str:
