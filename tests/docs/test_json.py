@@ -17,7 +17,7 @@ from lamella.agent.preview import ActionName
 from lamella.errors import Problem
 from lamella.sessions.status import SessionStatus
 from lamella.types.entries import Damage
-from lamella.types.memory import Degraded, FileProblem, MemoryWrite
+from lamella.types.memory import Degraded, FileProblem, MemoryWrite, WatchEvent
 
 JSON = sections(page("json.md"))
 # What below these is of other shapes: messages, settings, and facts of whoever answers.
@@ -129,6 +129,7 @@ def test_memory(run: Run) -> None:
     assert undocumented("lamella memory index", run("memory", "index"), problem) == set()
     assert undocumented("lamella memory status", run("memory", "status")) == set()
     assert undocumented("lamella memory add", MemoryWrite("...", 1, 1, 1).to_json()) == set()
+    assert undocumented("lamella memory watch", WatchEvent("start", 1).to_json()) == set()
 
 
 def test_plugins_and_config(run: Run, home: Path) -> None:
