@@ -28,6 +28,7 @@ from lamella.types.host import Host, SilentTurn, TurnInfo
 from lamella.types.memory import BackendRegistration, EmbedderRegistration
 from lamella.types.model import ModelProvider
 from lamella.types.model_settings import ModelOverrides, ProviderSettings
+from lamella_compaction_safeguard.config import Config as SafeguardConfig
 from lamella_embedders.config import Config as EmbeddersConfig
 from lamella_embedders.config import LocalSettings, RemoteSettings, SentenceTransformersSettings
 from lamella_memory_core.config import Config as MemoryCoreConfig
@@ -110,6 +111,7 @@ ALL_SETTINGS = [
     *settings(ProviderSettings, "models.providers.NAME"),
     *settings(ModelOverrides, "models.providers.NAME.models.MODEL"),
     *settings(MemoryCoreConfig, "plugins.config.memory-core"),
+    *settings(SafeguardConfig, "plugins.config.compaction-safeguard"),
     *settings(EmbeddersConfig, "plugins.config.embedders"),
     *settings(RemoteSettings, "plugins.config.embedders.REMOTE"),
     *settings(LocalSettings, "plugins.config.embedders.LOCAL"),
