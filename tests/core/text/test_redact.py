@@ -78,7 +78,7 @@ def test_only_the_value_goes(text: str, redacted: str) -> None:
 
 def test_a_private_key_goes_also_when_its_end_is_missing() -> None:
     key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabcd\n-----END RSA PRIVATE KEY-----"
-    whole = f"-----BEGIN RSA PRIVATE KEY-----\n{MASK}\n-----END RSA PRIVATE KEY-----"
+    whole = f"-----BEGIN RSA PRIVATE KEY-----\n{MASK}\n\n-----END RSA PRIVATE KEY-----"
     assert redact(f"see {key} there") == f"see {whole} there"
     assert "abcd" not in redact(key[:50])
 
@@ -99,6 +99,7 @@ def test_a_private_key_goes_also_when_its_end_is_missing() -> None:
         "12:30:45 at 2026-05-10T12:30:45Z",
         "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "路由器密码保存在密码管理器里",
+        "Password:\n- written on the wall",
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
@@ -125,6 +126,7 @@ def test_words_and_identifiers_stay(text: str) -> None:
 
 
 fragments = st.one_of(
+    st.just("-----BEGIN PRIVATE KEY-----\nMIIE\n\nabcd\n-----END PRIVATE KEY-----"),
     st.sampled_from(
         [*KEYS, "password: ", "token=", "Bearer ", "https://u:pw@h/", "密码是", '"', "'", "\n", " ", "***"]
     ),
@@ -144,3 +146,9 @@ def test_twice_is_once(text: str) -> None:
 @given(st.sampled_from(KEYS), st.text(max_size=20), st.text(max_size=20))
 def test_no_surrounding_text_hides_a_key(key: str, before: str, after: str) -> None:
     assert key[-10:] not in redact(f"{before} {key} {after}")
+
+
+@settings(deadline=None)
+@given(st.lists(fragments, max_size=8).map("".join))
+def test_lines_stay_where_they_are(text: str) -> None:
+    assert redact(text).count("\n") == text.count("\n")

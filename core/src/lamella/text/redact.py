@@ -46,7 +46,7 @@ _PREFIX = re.compile(r"(?:[a-z]+(?:_(?:live|test|pat|v1)_|[-_.])|[A-Za-z]{4}|(?=
 _KEYS = re.compile(rf"(?<![\w-])(?:{'|'.join(_PREFIXED)})[\w-]*", re.ASCII)
 
 _PRIVATE_KEY = re.compile(
-    r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----).*?(-----END [A-Z0-9 ]*-----|\Z)", re.DOTALL
+    r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)(.*?)(-----END [A-Z0-9 ]*-----|\Z)", re.DOTALL
 )
 _URL = re.compile(r"(?<=://)([^\s/:@]*):[^\s/]+(?=@)")
 _AUTHORIZATION = re.compile(
@@ -62,7 +62,7 @@ _KEY = (
     r"(?:api|access|secret|private|auth|account|client|encryption|signing|master|service)[-_. ]?key"
     r"|(?:(?<![A-Za-z])|(?-i:(?<=[a-z])(?=[TSC])))(?:token|secret|credentials?)"
 )
-_ASSIGNED = r"[\"'`]?\s*(?::=|=>|[:=：])\s*"
+_ASSIGNED = r"[\"'`]?[ \t]*(?::=|=>|[:=：])[ \t]*"
 _QUOTED_OR_NOT = r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]+)|(?P<bare>[^\s\"'`,;&|)\]}，。；]+))"
 _PASSWORDS = re.compile(rf"(?:{_PASSWORD}){_ASSIGNED}{_QUOTED_OR_NOT}", re.IGNORECASE)
 _NAMED_KEYS = re.compile(rf"(?:{_KEY}){_ASSIGNED}{_QUOTED_OR_NOT}", re.IGNORECASE)
@@ -70,7 +70,7 @@ _FLAGS = re.compile(
     rf"(?<!\S)--(?:api-?key|(?:\w+-)?token|(?:\w+-)?secret|password)[ =]{_QUOTED_OR_NOT}", re.IGNORECASE
 )
 _SAID = re.compile(
-    rf"(?:(?:{_PASSWORD}|\bpin)\s+(?:is|was|ist|es|est)\s+|(?:密码|口令|密钥|パスワード|비밀번호|암호)\s*(?:是|为|は|는|은|：|:)?\s*)"
+    rf"(?:(?:{_PASSWORD}|\bpin)[ \t]+(?:is|was|ist|es|est)[ \t]+|(?:密码|口令|密钥|パスワード|비밀번호|암호)\s*(?:是|为|は|는|은|：|:)?\s*)"
     r"[\"'`]?(?P<bare>(?:(?![\"'`,;])[!-~]){4,})",
     re.IGNORECASE,
 )
@@ -79,8 +79,8 @@ _LEAST_KEY = 8
 
 
 def redact(text: str) -> str:
-    """The text with its secrets masked. Redacting twice gives the same as once."""
-    text = _PRIVATE_KEY.sub(rf"\1\n{MASK}\n\2", text)
+    """The text with its secrets masked, in as many lines. Redacting twice gives the same as once."""
+    text = _PRIVATE_KEY.sub(_without_body, text)
     text = _URL.sub(rf"\1:{MASK}", text)
     text = _KEYS.sub(lambda found: _prefix(found[0]) + MASK, text)
     for pattern in (_AUTHORIZATION, _BEARER, _CURL_USER):
@@ -89,6 +89,12 @@ def redact(text: str) -> str:
     text = _sub_value(_FLAGS, text, lambda _value: True)
     text = _sub_value(_NAMED_KEYS, text, _looks_like_a_key)
     return _sub_value(_SAID, text, _is_no_word)
+
+
+def _without_body(found: re.Match[str]) -> str:
+    lines = found[2].count("\n")
+    body = f"\n{MASK}" + "\n" * (lines - 1) if lines else f" {MASK} "
+    return found[1] + body + found[3]
 
 
 def _prefix(key: str) -> str:

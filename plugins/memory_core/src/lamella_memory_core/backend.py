@@ -52,7 +52,9 @@ class SqliteBackend:
         self._context = context
         self._config = config
         self._style = style_of(config)
-        self._chunking = Chunking(config.chunk_tokens, config.chunk_overlap, config.chunk_rule)
+        self._chunking = Chunking(
+            config.chunk_tokens, config.chunk_overlap, config.chunk_rule, redacted=config.redact_notes
+        )
         self._meaning = Meaning(config.embedder, context.embedders)
         self._index = self._index_in(context.state_dir)
         self._passing: tempfile.TemporaryDirectory[str] | None = None

@@ -82,6 +82,9 @@ class Config:
     session_delta_messages: int = setting(
         50, "A search reads a transcript in use again after so many new lines; 0: any.", check=between(0)
     )
+    redact_notes: bool = setting(
+        False, "Mask keys and passwords of notes in the index, so that no result shows them and no embedder gets them."
+    )
     curated_in_groups: bool = setting(False, "Let group and channel chats search and read MEMORY.md.")
     sessions_in_groups: bool = setting(False, "Let group and channel chats search transcripts.")
     citations: str = setting(

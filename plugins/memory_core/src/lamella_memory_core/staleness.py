@@ -13,9 +13,7 @@ def files_behind(connection: sqlite3.Connection, scan: Scan) -> int:
     """How many files are new, changed or gone since they were taken in."""
     known = {
         path: (digest, tuple(stamp))
-        for path, digest, *stamp in connection.execute(
-            "SELECT path, hash, size, mtime_ns, ctime_ns FROM files"
-        )
+        for path, digest, *stamp in connection.execute("SELECT path, hash, size, mtime_ns, ctime_ns FROM files")
     }
     found = {file.name: file for file in scan.files}
     gone = sum(name not in found and not scan.hides(name) for name in known)

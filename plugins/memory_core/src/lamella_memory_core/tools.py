@@ -17,9 +17,9 @@ MOST_RESULTS = 50
 
 _SEARCH = (
     "Mandatory recall step: search long-term memory (MEMORY.md, memory/*.md{more}) before answering about earlier "
-    "work, decisions, dates, people, preferences or to-dos. Returns the best passages with path and lines. When the answer "
-    "has disabled=true, tell the user that memory could not be searched; when it has a warning, that it may be "
-    "incomplete."
+    "work, decisions, dates, people, preferences or to-dos. Returns the best passages with path and lines. When the "
+    "answer has disabled=true, tell the user that memory could not be searched; when it has a warning, that it may "
+    "be incomplete."
 )
 _MORE = {"extra_paths": "more files that are configured", "session_memory": "what was said in sessions"}
 _GET = (
