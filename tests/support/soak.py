@@ -58,7 +58,8 @@ def use(workspace: Path, name: str) -> None:
             sys.stdout.write(" ".join(paths) + "\n")
             sys.stdout.flush()
         elif chance.random() < 0.1:
-            assert memory.sync(force=chance.random() < 0.2).ok
+            failed = memory.sync(force=chance.random() < 0.2).failed
+            assert not failed, failed
         else:
             found = memory.search(SearchQuery(f"note {chance.randrange(60)}"))
             problem = found.degraded.reason if found.degraded else ""

@@ -30,14 +30,13 @@ class Recaller:
         self._memory = memory
         self._config = config
         self._searching: Errand[MemoryResults] | None = None
+        Errand(memory.warm_up, "lamella-warm-up")  # a first search would take most of the time that there is
 
     async def before_prompt(self, event: BeforePromptBuild, host: Host) -> PromptAddition | None:
         """What is recalled for a prompt. It is also noted in the session's entry, as `lastRecall`."""
-        question = question_of(event.prompt)
-        if not question or event.room <= 0 or host.turn.trigger not in _TRIGGERS:
-            return None
         started = time.monotonic()
-        found = await self._search(question, host)
+        question = question_of(event.prompt) if host.turn.trigger in _TRIGGERS and event.room > 0 else ""
+        found = await self._search(question, host) if question else None
         block = self._block(found, event) if found is not None else Recalled()
         took = round((time.monotonic() - started) * 1000)
         host.patch_session_entry(lastRecall={**block.to_json(), "at": unix_ms(), "milliseconds": took})

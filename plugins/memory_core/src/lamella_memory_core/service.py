@@ -83,6 +83,11 @@ class Memory:
             note_synced(self._context.state_dir, at=unix_ms())
         return found
 
+    def warm_up(self) -> None:
+        """Load what a search needs, so that the first one has it already."""
+        with self._one_search:
+            self._backend.search(SearchQuery("memory", 1, as_is=True))
+
     def read(self, path: str, *, start_line: int = 1, lines: int | None = None) -> MemoryText:
         return read_memory(
             self._context.workspace, path, start_line=start_line, lines=lines, extra_paths=self._config.extra_paths
