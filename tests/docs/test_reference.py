@@ -18,6 +18,7 @@ import lamella.errors
 from lamella.cli.main import cli
 from lamella.config.schema import Settings
 from lamella.context.builtin import builtin_plugins
+from lamella.context.builtin.history_limit import ChannelLimits
 from lamella.errors import LamellaError
 from lamella.models.registry import builtin_providers
 from lamella.plugins import hookspecs
@@ -29,6 +30,7 @@ from lamella.types.memory import BackendRegistration, EmbedderRegistration
 from lamella.types.model import ModelProvider
 from lamella.types.model_settings import ModelOverrides, ProviderSettings
 from lamella_compaction_safeguard.config import Config as SafeguardConfig
+from lamella_context_pruning.config import Config as ContextPruningConfig
 from lamella_embedders.config import Config as EmbeddersConfig
 from lamella_embedders.config import LocalSettings, RemoteSettings, SentenceTransformersSettings
 from lamella_memory_core.config import Config as MemoryCoreConfig
@@ -112,6 +114,8 @@ ALL_SETTINGS = [
     *settings(ModelOverrides, "models.providers.NAME.models.MODEL"),
     *settings(MemoryCoreConfig, "plugins.config.memory-core"),
     *settings(SafeguardConfig, "plugins.config.compaction-safeguard"),
+    *settings(ContextPruningConfig, "plugins.config.context-pruning"),
+    *settings(ChannelLimits, "plugins.config.history-limit.channels.CHANNEL"),
     *settings(EmbeddersConfig, "plugins.config.embedders"),
     *settings(RemoteSettings, "plugins.config.embedders.REMOTE"),
     *settings(LocalSettings, "plugins.config.embedders.LOCAL"),
@@ -151,6 +155,8 @@ STANDS_FOR = {
 def in_a_table(key: str, default: Any) -> str:
     if default in ("", [], {}):
         return STANDS_FOR.get(key, "empty")
+    if isinstance(default, list):
+        return " and ".join(map(str, default))
     if isinstance(default, float):
         return f"{default:g}"
     return default if isinstance(default, str) else json.dumps(default)
