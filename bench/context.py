@@ -1,4 +1,4 @@
-"""Figures for one request: repair, estimates and size check of a long history.
+"""Figures for one request: repair, estimates and size check of a long history, and its pruning.
 
     python bench/context.py [--messages 2000] [--megabytes 20] [--repeat 7]
 
@@ -22,6 +22,10 @@ from lamella.plugins.catalog import load_plugins
 from lamella.plugins.hooks import Hooks
 from lamella.text.estimate import estimate_tokens
 from lamella.types.messages import AssistantMessage, Message, TextBlock, ToolCall, ToolResultMessage, UserMessage
+from lamella_context_pruning import Config
+from lamella_context_pruning.draft import Draft
+from lamella_context_pruning.fit import fit
+from lamella_context_pruning.prune import prune
 
 ENGLISH = "src/app/window.py:118: the quick brown fox jumps over the lazy dog, and the log goes on.\n"
 CHINESE = "日志：第一百一十八行，敏捷的棕色狐狸跳过了懒狗，处理仍在继续进行。\n"
@@ -65,6 +69,16 @@ def measured(requests: RequestBuilder, messages: list[Message]) -> float:
     return asyncio.run(build())
 
 
+def pruned(messages: list[Message], window: int) -> float:
+    """CPU milliseconds of pruning a history with a cold cache and making it fit."""
+    gc.collect()
+    start = time.process_time()
+    draft = Draft(messages)
+    prune(draft, window, Config())
+    fit(draft, window, Config())
+    return (time.process_time() - start) * 1000
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--messages", type=int, default=2000)
@@ -84,6 +98,10 @@ def main() -> None:
                 f"{name}: first call {min(first):.1f} ms (median {statistics.median(first):.1f}),"
                 f" next {min(second):.1f} (median {statistics.median(second):.1f})"
             )
+    messages = history(options.messages, options.megabytes, mixed=True)
+    for name, window in (("nothing to do", 100_000_000), ("everything trimmed", 10_000_000), ("cleared", 200_000)):
+        runs = [pruned(messages, window) for _ in range(options.repeat)]
+        print(f"pruning, {name}: {min(runs):.1f} ms (median {statistics.median(runs):.1f})")
 
 
 if __name__ == "__main__":

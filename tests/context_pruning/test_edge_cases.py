@@ -1,7 +1,7 @@
 """Edge cases of tool-result guards (C) and pruning (D): one test for each numbered row of the list.
 
 C13 to C17 are in tests/core/text/test_shorten.py, C26 to C29 in test_overflow.py. Where lamella does
-otherwise than OpenClaw on purpose, docs/decisions/0019 has the reason.
+otherwise than OpenClaw on purpose, docs/decisions/0021 has the reason.
 """
 
 from __future__ import annotations

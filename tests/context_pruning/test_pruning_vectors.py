@@ -1,6 +1,6 @@
 """Recorded results of OpenClaw 2026.3.13 for pruning, making requests fit, and limits of results.
 
-Where lamella answers otherwise on purpose, `OWN` says so, and docs/decisions/0019 has the reason.
+Where lamella answers otherwise on purpose, `OWN` says so, and docs/decisions/0021 has the reason.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """History limit: parity with OpenClaw's recorded limits, rows B49 to B57 of the edge cases, case K21,
-and whole turns. Where lamella does otherwise on purpose, docs/decisions/0019 has the reason.
+and whole turns. Where lamella does otherwise on purpose, docs/decisions/0021 has the reason.
 """
 
 from __future__ import annotations

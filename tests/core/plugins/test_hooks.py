@@ -281,7 +281,7 @@ async def test_context_results_must_be_messages() -> None:
         return ["text"]
 
     hooks = hooks_of(named("a", "context", cut), named("b", "context", wrong), faults=faults)
-    messages = await hooks.context(h.BeforeModelCall((user("1"), user("2")), 1, 100), HOST)
+    messages = await hooks.context(h.BeforeModelCall((user("1"), user("2")), 1, 100, 0), HOST)
     assert [text_of(m.content) for m in messages if m.role == "user"] == ["2"]
     assert [f.plugin for f in faults] == ["b"]
 

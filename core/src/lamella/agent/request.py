@@ -16,6 +16,7 @@ from lamella.context.repairs.thinking import written_by
 from lamella.errors import ContextOverflow
 from lamella.plugins.hooks import Hooks
 from lamella.text.conversation import convert_to_model_messages
+from lamella.text.days import unix_ms
 from lamella.text.estimate import Estimator, SizeCache, estimate_text
 from lamella.types import hooks as h
 from lamella.types.host import Host
@@ -47,7 +48,7 @@ class RequestBuilder:
 
     async def build(self, messages: Sequence[Message], call: int) -> ModelRequest:
         """The request for these messages. Raises `ContextOverflow` when it cannot fit the window."""
-        shown = await self.hooks.context(h.BeforeModelCall(tuple(messages), call, self.window), self.host)
+        shown = await self.hooks.context(h.BeforeModelCall(tuple(messages), call, self.window, unix_ms()), self.host)
         history = legal_history(shown, self.model)
         if self.prepend:
             history = prepend_to_newest(history, self.prepend)

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
-from lamella.text.days import unix_ms
 from lamella.types.entries import Entry
 from lamella.types.events import CompactionCause
 from lamella.types.host import PRIVATE_CHATS, SHARED_CHATS, ChatType, SessionKind, Trigger
@@ -120,7 +119,7 @@ class BeforeModelCall:
     messages: tuple[Message, ...]
     call: int
     window: int
-    now: float = field(factory=unix_ms)
+    now: float
 
 
 @frozen(slots=True)

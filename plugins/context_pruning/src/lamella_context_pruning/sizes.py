@@ -28,17 +28,15 @@ from lamella.types.messages import (
 
 UNITS_PER_TOKEN = 4
 IMAGE_UNITS = 8000
-_SAMPLES, _SAMPLE_CHARS = 4, 64
+_SAMPLE_CHARS = 128
 
 
 def density(text: str) -> float:
     """Units of an average character."""
     if text.isascii():
         return 1.0
-    step = len(text) // _SAMPLES
-    if step > _SAMPLE_CHARS:
-        text = "".join(text[i * step : i * step + _SAMPLE_CHARS] for i in range(_SAMPLES))
-    return max(UNITS_PER_TOKEN * estimate_text(text) / len(text), 1.0)
+    sample = text[:: len(text) // _SAMPLE_CHARS + 1]
+    return max(UNITS_PER_TOKEN * estimate_text(sample) / len(sample), 1.0)
 
 
 def text_units(text: str) -> int:
@@ -48,28 +46,27 @@ def text_units(text: str) -> int:
 
 def message_units(message: Message) -> int:
     """Units of a message as a model sees it; details of results and unknown messages count nothing."""
-    match message:
-        case UserMessage() | ToolResultMessage() | CustomMessage():
-            return content_units(message.content)
-        case AssistantMessage():
-            return sum(map(_block_units, message.content))
-        case CompactionSummaryMessage() | BranchSummaryMessage():
-            return text_units(message.summary)
-        case BashExecutionMessage():
-            return 0 if message.exclude_from_context else text_units(message.command) + text_units(message.output)
-        case _:
-            return 0
+    if isinstance(message, (AssistantMessage, ToolResultMessage, UserMessage, CustomMessage)):
+        return content_units(message.content)
+    if isinstance(message, (CompactionSummaryMessage, BranchSummaryMessage)):
+        return text_units(message.summary)
+    if isinstance(message, BashExecutionMessage) and not message.exclude_from_context:
+        return text_units(message.command) + text_units(message.output)
+    return 0
 
 
 def content_units(content: str | Sequence[Block]) -> int:
     """Units of a content field."""
-    return text_units(content) if isinstance(content, str) else sum(map(_block_units, content))
+    if isinstance(content, str):
+        return text_units(content)
+    total = 0
+    for block in content:
+        total += text_units(block.text) if isinstance(block, TextBlock) else _block_units(block)
+    return total
 
 
 def _block_units(block: Block) -> int:
     match block:
-        case TextBlock():
-            return text_units(block.text)
         case ThinkingBlock():
             return text_units(block.thinking)
         case ToolCall():
