@@ -9,31 +9,23 @@ from datetime import date
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from lamella.text.segment import query_terms
 from lamella.types.memory import EmbedderTraits, MemoryHit, SearchQuery
 from lamella_memory_core.catalog import Catalog
 from lamella_memory_core.choices import WEIGHTED
 from lamella_memory_core.dates import named_spans
 from lamella_memory_core.diversity import diversified
-from lamella_memory_core.evidence import (
-    Evidence,
-    Question,
-    faded,
-    standardised_evidence,
-    weighted_evidence,
-)
+from lamella_memory_core.evidence import Evidence, Question, faded, standardised_evidence, weighted_evidence
 from lamella_memory_core.keywords import Keywords, keyword_strengths
 from lamella_memory_core.passages import Passage, Piece, Sizes, joined
 from lamella_memory_core.ranking import age_factors, best_positions
 from lamella_memory_core.shares import OPENCLAW_SHARE, dense_share
-from lamella_memory_core.snippet import make_snippet
+from lamella_memory_core.snippet import Snippet, make_snippet
 from lamella_memory_core.style import Style
 from lamella_memory_core.words import Words
 
 if TYPE_CHECKING:
-    from lamella_memory_core.arrays import Flags, Floats, Numbers
+    from lamella_memory_core.arrays import Flags, Floats
 
 # So many hits are looked at for each passage that is wanted, since hits of one place become one.
 _HITS_PER_PASSAGE = 3
@@ -64,24 +56,19 @@ def search_index(
     keywords = keyword_strengths(connection, terms, catalog, words)
     question = _question(catalog, query, keywords, likeness)
     evidence = _evidence(catalog, query, style, question, traits or EmbedderTraits())
-    hits = best_positions(evidence.order, evidence.found, max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results))
-    pieces = _pieces(connection, catalog, hits, evidence.order)
-    alike = _apart(hits.tolist(), pieces, style) if style.mmr_lambda < 1 else {}
-    sizes = Sizes(style.passage_chars, min(style.passage_chars, LEAST_CHARS))
-    passages = joined(list(alike) or hits.tolist(), pieces, sizes, query.max_results)
-    scores = [float(evidence.shown[list(passage.positions)].max()) for passage in passages]
-    if style.mmr_lambda == 1:
-        scores = _falling(scores)
-    shown = [term.text for term in terms if term.kind != "phrase"]
-    found = [
-        _hit(catalog, passage, score, shown, style.passage_chars)
+    passages, alike = _passages(connection, catalog, query, style, evidence)
+    scores = _scores(passages, evidence.shown, style)
+    wanted = [term.text for term in terms if term.kind != "phrase"]
+    return tuple(
+        _hit(
+            catalog,
+            passage,
+            score,
+            make_snippet(passage.text, passage.start_line, wanted, style.passage_chars),
+            _parts(evidence, alike, passage.positions[0]) if query.explain else None,
+        )
         for passage, score in zip(passages, scores, strict=True)
-    ]
-    if query.explain:
-        found = [
-            evolve(hit, parts=_parts(evidence, alike, p.positions[0])) for hit, p in zip(found, passages, strict=True)
-        ]
-    return tuple(found)
+    )
 
 
 def _question(catalog: Catalog, query: SearchQuery, keywords: Keywords, likeness: Floats | None) -> Question:
@@ -121,10 +108,26 @@ def _allowed(catalog: Catalog, query: SearchQuery) -> Flags:
     return np.array(files, dtype=np.bool_)[catalog.file]
 
 
-def _apart(hits: Sequence[int], pieces: Mapping[int, Piece], style: Style) -> dict[int, float]:
+def _passages(
+    connection: sqlite3.Connection, catalog: Catalog, query: SearchQuery, style: Style, evidence: Evidence
+) -> tuple[list[Passage], dict[int, float]]:
+    """What is to be shown, best first; and, when unlike ones are to come first, the likeness of each hit
+    to those before it."""
+    count = max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results)
+    hits = best_positions(evidence.order, evidence.found, count).tolist()
+    pieces = _pieces(connection, catalog, hits, evidence.order)
+    alike: dict[int, float] = {}
+    if style.mmr_lambda < 1:
+        alike = _apart(hits, pieces, style.mmr_lambda)
+        hits = list(alike)
+    sizes = Sizes(style.passage_chars, min(style.passage_chars, LEAST_CHARS))
+    return joined(hits, pieces, sizes, query.max_results), alike
+
+
+def _apart(hits: Sequence[int], pieces: Mapping[int, Piece], relevance_share: float) -> dict[int, float]:
     """Hits in an order that puts unlike ones first, each with its likeness to those before it."""
     texts, values = [pieces[hit].text for hit in hits], [pieces[hit].worth for hit in hits]
-    return {hits[i]: alike for i, alike in diversified(texts, values, style.mmr_lambda).items()}
+    return {hits[i]: alike for i, alike in diversified(texts, values, relevance_share).items()}
 
 
 def _parts(evidence: Evidence, alike: Mapping[int, float], position: int) -> dict[str, float | None]:
@@ -143,9 +146,9 @@ def _named(catalog: Catalog, question: str, today: date) -> Flags:
     return np.array(of_day, dtype=np.bool_)[catalog.file]
 
 
-def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers, worth: Floats) -> dict[int, Piece]:
+def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Sequence[int], worth: Floats) -> dict[int, Piece]:
     """The pieces at these positions and beside them."""
-    near = {hit + step for hit in hits.tolist() for step in range(-_BESIDE, _BESIDE + 1)}
+    near = {hit + step for hit in hits for step in range(-_BESIDE, _BESIDE + 1)}
     positions = sorted(position for position in near if 0 <= position < len(catalog))
     ids, files, values = (array[positions].tolist() for array in (catalog.ids, catalog.file, worth))
     rows = connection.execute(
@@ -163,13 +166,15 @@ def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Numbers, wor
     return pieces
 
 
-def _falling(scores: Sequence[float]) -> list[float]:
-    """Each score, and never less than those after it: what puts a passage before them, such as its file,
-    is a reason to trust it too."""
-    return list(accumulate(reversed(scores), max))[::-1]
+def _scores(passages: Sequence[Passage], shown: Floats, style: Style) -> list[float]:
+    """A passage has the score of its best hit, and never less than the passages after it: what puts it
+    before them, such as its file, is a reason to trust it too. To be unlike others is none."""
+    scores = [float(shown[list(passage.positions)].max()) for passage in passages]
+    return scores if style.mmr_lambda < 1 else list(accumulate(reversed(scores), max))[::-1]
 
 
-def _hit(catalog: Catalog, passage: Passage, score: float, words: list[str], limit: int) -> MemoryHit:
-    snippet = make_snippet(passage.text, passage.start_line, words, limit)
+def _hit(
+    catalog: Catalog, passage: Passage, score: float, snippet: Snippet, parts: dict[str, float | None] | None
+) -> MemoryHit:
     path, source = catalog.paths[passage.file], catalog.sources[passage.file]
-    return MemoryHit(path, snippet.start_line, snippet.end_line, score, snippet.text, source)
+    return MemoryHit(path, snippet.start_line, snippet.end_line, score, snippet.text, source, parts)
