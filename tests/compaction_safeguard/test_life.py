@@ -20,7 +20,7 @@ from lamella.types.messages import text_of
 from lamella.types.model import ModelRequest
 from lamella.types.tools import Tool
 
-TURNS = 40
+TURNS = 30
 ENGLISH = "the greenhouse fans turn slowly while seeds wait for rain and someone counts the trays again"
 CHINESE = "温室里的风扇慢慢转着种子等着下雨有人又数了一遍托盘然后关上了门"
 WORDS = {"en": ENGLISH.split(), "zh": list(CHINESE)}

@@ -23,7 +23,7 @@ _ASCII_WORD = "A-Za-z0-9_"
 _FOUND = re.compile(
     rf"""
     https?://[!-~]+
-    | (?<![{_ASCII_WORD}])[A-Za-z]:\\[\w.\\ -]*[\w-]
+    | (?<![{_ASCII_WORD}])[A-Za-z]:\\[\w.\\-]+
     | (?<![{_ASCII_WORD}/.~:-])/[\w.-]{{2,}}(?:/[\w.-]+)+
     | (?<![{_ASCII_WORD}-])[0-9A-Fa-f]{{8}}(?:-[0-9A-Fa-f]{{4}}){{3}}-[0-9A-Fa-f]{{12}}(?![{_ASCII_WORD}])
     | (?<![{_ASCII_WORD}.-])[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+:\d{{1,5}}(?!\d)

@@ -27,11 +27,11 @@ from lamella_compaction_safeguard.config import Config
 from lamella_compaction_safeguard.failures import Failures, failure_section, tool_failures
 from lamella_compaction_safeguard.identifiers import checked_identifiers, distinct, kept_identifiers
 from lamella_compaction_safeguard.preserved import quote_turns, split_recent
-from lamella_compaction_safeguard.prompts import MAX_INSTRUCTIONS, Wishes, text_sent
+from lamella_compaction_safeguard.prompts import Wishes
 from lamella_compaction_safeguard.quality import Facts
 from lamella_compaction_safeguard.refresh import without_refreshes
 from lamella_compaction_safeguard.sections import rules
-from lamella_compaction_safeguard.stages import chunk_tokens, chunks, within_share, without_large
+from lamella_compaction_safeguard.stages import chunk_tokens, chunks, text_sent, within_share, without_large
 
 
 @frozen(slots=True)
@@ -103,7 +103,7 @@ def make_plan(event: Compacting, window: int, config: Config, agents: str) -> Pl
         newer=tuple(chunks(budgeted.newer, size)),
         turn=tuple(chunks(turn.messages, size)),
         previous=without_additions(prepared.previous_summary or "", quotes=carried.quotes),
-        wishes=Wishes(config.identifier_policy, config.identifier_instructions, event.instructions[:MAX_INSTRUCTIONS]),
+        wishes=Wishes(config.identifier_policy, config.identifier_instructions, event.instructions),
         facts=Facts(
             checked,
             distinct((*kept, *checked)),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from attrs import frozen
 
-from lamella.text.conversation import convert_to_model_messages, serialize_conversation
 from lamella.types.messages import Message
 from lamella_compaction_safeguard.headings import REQUIRED
+from lamella_compaction_safeguard.stages import text_sent
 from lamella_compaction_safeguard.untrusted import framed, untrusted_block
 
 PieceKind: TypeAlias = Literal["history", "turn"]
 
 MAX_INSTRUCTIONS = 800
 
+_FRAMES = ("conversation", "previous-summary")
 _MEANING = (
     "what was decided and why, facts that were learned, and how things stand",
     "what is under way or still to do, with its state (such as 5 of 17 done)",
@@ -68,10 +68,9 @@ class Wishes:
 
 def prompt(piece: Piece, wishes: Wishes, feedback: str = "") -> str:
     """The request for one piece. `feedback` tells what the last try lacked."""
-    text = serialize_conversation(convert_to_model_messages(piece.messages))
-    blocks = [framed("conversation", text)]
+    blocks = [framed("conversation", text_sent(piece.messages), others=_FRAMES)]
     if piece.previous:
-        blocks.append(framed("previous-summary", piece.previous))
+        blocks.append(framed("previous-summary", piece.previous, others=_FRAMES))
     if piece.kind == "turn":
         blocks += [_PREFIX, _STYLE]
     else:
@@ -95,8 +94,3 @@ def _identifier_rule(wishes: Wishes) -> str:
 
 def _instructions(wishes: Wishes) -> str:
     return untrusted_block("What the user wants the summary to look at", wishes.instructions, MAX_INSTRUCTIONS)
-
-
-def text_sent(messages: Sequence[Message]) -> str:
-    """What of these messages a request shows."""
-    return serialize_conversation(convert_to_model_messages(messages))

@@ -59,7 +59,7 @@ def audit(summary: str, facts: Facts, *, cut_off: bool = False) -> tuple[str, ..
     missing = [i.key for i in facts.checked if not i.is_in(summary)]
     if missing:
         reasons.append("missing_identifiers:" + ",".join(missing[:_MAX_NAMED]))
-    if not reflects(summary, facts.ask):
+    if not facts.quoted and not reflects(summary, facts.ask):
         reasons.append(ASK_LOST)
     if cut_off:
         reasons.append(CUT_OFF)

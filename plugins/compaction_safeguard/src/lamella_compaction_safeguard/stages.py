@@ -29,9 +29,14 @@ _LARGE_SHARE = 0.5
 _LARGE_KEPT = 2000
 
 
+def text_sent(messages: Sequence[Message]) -> str:
+    """These messages as a summary request shows them: results are shortened, images left out."""
+    return serialize_conversation(convert_to_model_messages(messages))
+
+
 def sent_tokens(message: Message) -> int:
-    """Tokens of a message as a summary request shows it: results are shortened, images left out."""
-    return estimate_text(serialize_conversation(convert_to_model_messages([message])))
+    """Tokens of a message in a summary request."""
+    return estimate_text(text_sent([message]))
 
 
 def chunk_ratio(messages: Sequence[Message], window: int, estimate: Estimator = sent_tokens) -> float:

@@ -145,8 +145,8 @@ class SummaryWriter:
                 continue
             dispensable = number < len(older)
             try:
-                draft = await self._ask(piece, tries=1 if dispensable else 2)
-                stage = evolve(stage, draft=draft, last=piece)
+                draft, asked = await self._ask(piece, tries=1 if dispensable else 2)
+                stage = evolve(stage, draft=draft, last=asked)
             except ModelAborted:
                 raise
             except (ModelError, TimeoutError) as error:
@@ -161,10 +161,14 @@ class SummaryWriter:
         draft = Draft(self._extract(piece.messages, piece.previous))
         return evolve(stage, draft=draft, extracted=stage.extracted + 1)
 
-    async def _ask(self, piece: Piece, said: str = "", *, tries: int = 2) -> Draft:
-        """One answer. What does not fit the model is halved: rules quote the older half."""
+    async def _ask(self, piece: Piece, said: str = "", *, tries: int = 2) -> tuple[Draft, Piece]:
+        """One answer, and what it is the answer to.
+
+        What does not fit the model is halved: rules quote the older half.
+        """
+        text = prompt(piece, self.plan.wishes, said)
         try:
-            return await self.requests.ask(prompt(piece, self.plan.wishes, said), self._max_tokens(piece), tries=tries)
+            return await self.requests.ask(text, self._max_tokens(piece), tries=tries), piece
         except ContextOverflow:
             half = len(piece.messages) // 2
             if not half or not self.requests.left:
@@ -175,12 +179,13 @@ class SummaryWriter:
     async def _again(self, body: _Body, last: Piece, reasons: Sequence[str]) -> _Body | None:
         """Another try at the last request; None when it failed, and the last good one stays."""
         try:
-            return body.replaced(await self._ask(last, feedback(reasons)))
+            draft, _ = await self._ask(last, feedback(reasons))
         except ModelAborted:
             raise
         except (ModelError, TimeoutError) as error:
             log.warning("the second try at a summary failed, the first one is mended: %s", error)
             return None
+        return body.replaced(draft)
 
     # --- the result ----------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 MAX_CHARS = 4000
 _LINE_ENDS = re.compile("\r\n?|\n|\x0b|\x0c|\x85|\u2028|\u2029")
@@ -22,9 +23,10 @@ def untrusted_block(label: str, text: str, max_chars: int = MAX_CHARS) -> str:
     return f"{head}\n<untrusted-text>\n{shown}\n</untrusted-text>"
 
 
-def framed(tag: str, text: str) -> str:
-    """The text between tags of that name, which it cannot close itself."""
-    inside = re.sub(rf"<(/?){re.escape(tag)}>", rf"<\1 {tag}>", text)
+def framed(tag: str, text: str, *, others: Iterable[str] = ()) -> str:
+    """The text between tags of that name. It can hold neither these nor the `others` itself."""
+    tags = "|".join(map(re.escape, (tag, *others)))
+    inside = re.sub(rf"<(/?)({tags})>", r"<\1 \2>", text)
     return f"<{tag}>\n{inside}\n</{tag}>"
 
 
