@@ -7,14 +7,17 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from agents import open_agent, scripted
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pruning import results
 from tool_calls import call as run
 from tool_calls import context_in, shown
 
 from lamella.text.shorten import shorten
 from lamella.tools.builtin import builtin_tools
-from lamella.types.messages import ToolCall
+from lamella.types.messages import ToolCall, text_of
+from lamella_context_pruning import ContextPruning
 from lamella_context_pruning.reread import calls_of, tell_how
 
 TELLS = re.compile(
@@ -90,6 +93,26 @@ async def test_a_tail_that_is_kept_bounds_the_lines(tmp_path: Path) -> None:
     shown_lines = short[: mark.start()].split("\n") + short[mark.end() :].rstrip("\n").split("\n")[:-1]
     assert [line for line in lines if line not in shown_lines] == re.sub(r"\n\n\[.*\Z", "", again).split("\n")
     assert len(short) <= 9000
+
+
+async def test_a_stored_read_can_be_read_on(tmp_path: Path) -> None:
+    lines = [f"line {i} " + "x" * 40 for i in range(1, 601)]
+    call_ = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "file.txt", "offset": 101}}
+    model = scripted([{"content": [call_]}, {"text": "done"}], context_window=8000)
+    agent = open_agent(tmp_path, model, plugins=[ContextPruning()], settings={"tools.deny": []})
+    (tmp_path / "ws" / "file.txt").write_text("\n".join(lines) + "\n")
+    async with agent.session() as session:
+        await session.prompt("read it")
+        (stored,) = results(session.agent.file.context().messages)
+    text = text_of(stored.content)
+    mark = TELLS.search(text)
+    assert mark
+    assert len(text) <= 9600
+    offset, limit = numbers(mark)
+    assert offset > 101
+    missing = await read(tmp_path / "ws", offset=offset, limit=limit)
+    shown_lines = text[: mark.start()].split("\n")
+    assert [*shown_lines, *missing.rstrip("\n").split("\n")] == lines[100:]
 
 
 @pytest.mark.parametrize("call", [None, ToolCall("c", "exec", {"offset": 3})], ids=["unknown", "exec"])

@@ -94,6 +94,10 @@ def test_context_of_a_file(home: Path, run: Run) -> None:
 
 def test_context(run: Run) -> None:
     assert undocumented("lamella context", run("context", "--model", "offline")) == set()
+    explained = run("context", "--model", "offline", "--explain")
+    below = {"actions": [{"role": a["role"]} for a in explained["actions"]]}
+    assert explained["actions"]
+    assert undocumented("lamella context", {**explained, "remarks": [], **below}) == set()
 
 
 def test_context_diff(home: Path, run: Run) -> None:
