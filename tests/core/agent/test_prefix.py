@@ -167,6 +167,15 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert [r["hash"] for r in rows if "hash" in r] == hashes(found)
 
 
+def test_half_characters_are_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "x.turns.jsonl"
+    odd = "a\ud800b"
+    tool = ToolSpec("odd", odd, {"type": "object"})
+    log(path).add(sections(odd), ModelRequest([UserMessage(odd)], tools=[tool]))
+    found = read_prefixes(path)
+    assert [found.text_of(p) is not None for p in found.turns[0].prefix.parts] == [True, True, False]
+
+
 def test_a_turn_that_only_goes_on_costs_a_short_line(tmp_path: Path) -> None:
     path = tmp_path / "x.turns.jsonl"
     writer = log(path)

@@ -13,10 +13,11 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
-import msgspec
 from attrs import frozen
 
+from lamella.sessions.lines import encode_line
 from lamella.text.estimate import estimate_text
+from lamella.text.unicode import well_formed
 from lamella.types.hooks import PromptSection
 from lamella.types.message_json import dump_message
 from lamella.types.messages import ModelMessage, ToolResultMessage
@@ -69,26 +70,25 @@ class Prefix:
 
 
 def tool_text(tool: ToolSpec) -> str:
-    """A tool as it is hashed: what a provider is told of it, as JSON."""
-    value = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return msgspec.json.encode(value).decode()
+    """A tool as it is hashed: what a provider is told of it, as a line of JSON."""
+    return encode_line({"name": tool.name, "description": tool.description, "parameters": tool.parameters}).decode()
 
 
 def section_texts(sections: Sequence[PromptSection]) -> list[str]:
     """The texts of sections as they stand in the prompt: each but the first begins with a blank line."""
-    return [("\n\n" if i else "") + s.text.strip() for i, s in enumerate(sections)]
+    return [("\n\n" if i else "") + well_formed(s.text.strip()) for i, s in enumerate(sections)]
 
 
 def text_part(kind: PartKind, name: str, text: str) -> Part:
-    """A part whose text is kept elsewhere, under its digest."""
-    data = text.encode("utf-8", "surrogatepass")
+    """A part whose text is kept elsewhere, under its digest. The text is valid Unicode."""
+    data = text.encode()
     return Part(kind, name, len(data), estimate_text(text), _digest(data))
 
 
 def message_part(message: ModelMessage, tokens: int) -> Part:
     """A part for a message: hashed without what no provider sees, such as times and usage."""
     raw = dump_message(message)
-    data = msgspec.json.encode({k: raw[k] for k in _SENT if k in raw})
+    data = encode_line({k: raw[k] for k in _SENT if k in raw})
     sums = [zlib.crc32(data[i : i + BLOCK_BYTES]).to_bytes(4, "big") for i in range(0, len(data), BLOCK_BYTES)]
     name = f"{message.role} {message.tool_name}" if isinstance(message, ToolResultMessage) else message.role
     return Part("message", name, len(data), tokens, _digest(data), b"".join(sums).hex())
@@ -166,8 +166,7 @@ def _place(before: Part, after: Part, text_of: Callable[[Part], str | None]) -> 
 
 def common_bytes(one: str, other: str) -> int:
     """How many bytes of UTF-8 two texts begin with alike."""
-    a, b = one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
-    return alike(a, b)
+    return alike(one.encode(), other.encode())
 
 
 def alike(one: Sequence[object], other: Sequence[object]) -> int:

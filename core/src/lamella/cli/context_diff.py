@@ -105,6 +105,6 @@ def _excerpt(part: Part | None, place: int, history: PrefixHistory) -> str:
     text = history.text_of(part) if part is not None else None
     if text is None:
         return ""
-    data = text.encode("utf-8", "surrogatepass")
+    data = text.encode()
     shown = data[place : place + _EXCERPT].decode("utf-8", "ignore")
     return " ".join(shown.split())

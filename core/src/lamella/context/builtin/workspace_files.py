@@ -146,21 +146,29 @@ class WorkspaceFiles:
         self._sessions.pop(event.session_id, None)
         self._snapshots.forget(event.session_id)
 
-    def _heading(self, files: Iterable[Injected]) -> Iterator[PromptSection]:
+    def _heading(self, files: tuple[Injected, ...]) -> Iterator[PromptSection]:
         shown = [f for f in files if f.text]
+        left_out = [f for f in files if f.truncated and not f.text]
         lines = [_HEADING] if shown else []
         if any(f.file.name.lower() == "soul.md" and f.file.text is not None for f in shown):
             lines.append(_SOUL)
         if self.config.truncation_warning == "always" and any(f.truncated for f in files):
             lines.append(_warning(files))
         if lines:
-            yield PromptSection("project-context", "\n\n".join(lines), FILES_ORDER, WORKING)
+            yield PromptSection(
+                "project-context",
+                "\n\n".join(lines),
+                FILES_ORDER,
+                WORKING,
+                note="".join(f"no room for {f.file.name} ({f.raw} characters); " for f in left_out).removesuffix("; "),
+                details={"leftOut": [f.file.name for f in left_out]},
+            )
 
     def _section(self, number: int, injected: Injected, changed: bool) -> PromptSection:
         file = injected.file
+        size = cut_note(injected) if injected.truncated else f"{injected.raw} characters"
         notes = [
-            file.problem or ("missing" if file.text is None else ""),
-            cut_note(injected) if injected.truncated else "",
+            (file.problem or "missing") if file.text is None else size,
             "near its limit" if is_near_limit(injected, self.config.file_max_chars) else "",
             "changed on disk; counts from the next session" if changed else "",
         ]
@@ -209,6 +217,6 @@ def _names(folder: Path) -> set[str]:
         return set()
 
 
-def _warning(files: Iterable[Injected]) -> str:
-    lines = "\n".join(f"- {line}" for line in cut_lines(tuple(files)))
+def _warning(files: tuple[Injected, ...]) -> str:
+    lines = "\n".join(f"- {line}" for line in cut_lines(files))
     return f"Some workspace files were cut in the system prompt; read them where you need the rest.\n{lines}"
