@@ -155,6 +155,8 @@ STANDS_FOR = {
 def in_a_table(key: str, default: Any) -> str:
     if default in ("", [], {}):
         return STANDS_FOR.get(key, "empty")
+    if default is None:
+        return "unset"
     if isinstance(default, list):
         return " and ".join(map(str, default))
     if isinstance(default, float):
