@@ -45,8 +45,8 @@ class Life:
         self.calls = 0
 
     def words(self, count: int) -> str:
-        glue = " " if self.language == "en" else ""
-        return glue.join(self.random.choice(WORDS[self.language]) for _ in range(count))
+        glue, times = (" ", 2) if self.language == "en" else ("", 3)
+        return glue.join(self.random.choice(WORDS[self.language]) for _ in range(count * times))
 
     def reply(self, request: ModelRequest) -> Any:
         last = request.messages[-1]
