@@ -165,8 +165,8 @@ def test_c30_details_are_capped_and_secrets_masked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "details",
-    [None, {}, {"truncation": {"lines": 3}}, [1, "two"], "text", 7],
-    ids=["none", "empty", "small", "list", "text", "number"],
+    [None, {}, {"truncation": {"lines": 3}}, [1, "two"], "text", 7, "half \ud83d"],
+    ids=["none", "empty", "small", "list", "text", "number", "surrogate"],
 )
 def test_small_details_are_the_same_object(details: Any) -> None:
     assert small_details(details, settings().results) is details
@@ -373,6 +373,34 @@ def test_d14_clearing_can_be_switched_off() -> None:
 def test_d15_a_blank_placeholder_is_the_default_one() -> None:
     section = {"min_prunable_tool_chars": 0, "hard_clear": {"placeholder": "  "}}
     assert text_of(results(pruned(conversation(3000), 1000, **section))[0].content) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("messages", "window", "rule"),
+    [
+        (conversation(20_000), 20_000, "pruning_ratio"),
+        (conversation(20_000, after=1), 9000, "pruning_few_replies"),
+        ([assistant(""), long_result("x", 9000), *[assistant("a")] * 3], 100, "pruning_no_user"),
+        (conversation(after=3), 10, "pruning_nothing_old"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_why_nothing_was_pruned_is_said(messages: list[Message], window: int, rule: str) -> None:
+    made = draft(messages)
+    assert prune(made, window, settings()) == {}
+    assert [n.rule for n in made.remarks] == [rule]
+    assert all(n.text for n in made.remarks)
+
+
+def test_why_a_result_was_kept_is_said() -> None:
+    messages = [assistant("", call("h")), long_result("h", 9000), *conversation(9000, 100)]
+    messages += [assistant("", call("t", "get")), long_result("t", 9000, "get")]
+    made = draft(messages)
+    prune(made, 9000, settings(tools={"deny": ["exec"]}, keep_last_assistants=1))
+    assert [n.rule for n in made.notes.values()] == ["before_first_user", *["tool_not_prunable"] * 2, "protected_tail"]
+    made = draft(messages)
+    prune(made, 9000, settings(keep_last_assistants=1))
+    assert [made.notes[i].rule for i in sorted(made.notes)][1:3] == ["soft_trim", "short_enough"]
 
 
 @pytest.mark.parametrize(

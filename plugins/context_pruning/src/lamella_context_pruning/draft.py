@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from lamella.types.hooks import ContextAction, ContextNote
 from lamella.types.messages import Message, ToolResultMessage
 from lamella_context_pruning.sizes import content_units, message_units
+
+# A tool result and its place among the messages.
+Placed: TypeAlias = tuple[int, ToolResultMessage]
 
 
 class Draft:
@@ -28,7 +32,7 @@ class Draft:
     def changed(self) -> bool:
         return self._edited is not None
 
-    def results(self, start: int = 0, stop: int | None = None) -> list[tuple[int, ToolResultMessage]]:
+    def results(self, start: int = 0, stop: int | None = None) -> list[Placed]:
         """Tool results with their places, oldest first."""
         stop = len(self.original) if stop is None else stop
         messages = self.messages

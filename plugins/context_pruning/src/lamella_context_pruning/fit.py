@@ -18,13 +18,12 @@ from lamella.types.messages import (
     TextBlock,
     ToolCall,
     ToolResultMessage,
-    UserMessage,
     text_of,
 )
 from lamella_context_pruning.config import Config, Fit
 from lamella_context_pruning.draft import Draft
 from lamella_context_pruning.globs import allowed
-from lamella_context_pruning.prune import cleared, protected_from
+from lamella_context_pruning.prune import cleared, first_user, protected_from
 from lamella_context_pruning.reread import calls_of, tell_how
 from lamella_context_pruning.sizes import UNITS_PER_TOKEN, density
 
@@ -47,8 +46,7 @@ def total_limit(window: int, config: Fit) -> int:
 
 def fit(draft: Draft, window: int, config: Config) -> None:
     """Shrink what does not fit a window of so many tokens."""
-    first_user = next((i for i, m in enumerate(draft.original) if isinstance(m, UserMessage)), 0)
-    places = [i for i, _ in draft.results(first_user)]
+    places = [i for i, _ in draft.results(first_user(draft.original) or 0)]
     if not places:
         return
     limit = single_limit(window, config.fit)

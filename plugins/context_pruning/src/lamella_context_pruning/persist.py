@@ -60,9 +60,9 @@ def small_details(details: Any, config: Results) -> Any:
 def _clean(value: Any, max_chars: int) -> Any:
     """A JSON value with secrets masked and long texts cut."""
     if isinstance(value, str):
-        text = redact(value)
-        left_out = len(text) - max_chars
-        return text if left_out <= 0 else f"{text[:max_chars]}... [{left_out} characters left out]"
+        text = redact(value[: 2 * max_chars])  # so that no secret is cut before it is seen
+        left_out = max(len(value) - max_chars, 0)
+        return f"{text[:max_chars]}... [{left_out} characters left out]" if left_out else text
     if isinstance(value, Mapping):
         return {key: _clean(item, max_chars) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -71,7 +71,7 @@ def _clean(value: Any, max_chars: int) -> Any:
 
 
 def _size(value: Any) -> int:
-    return len(encode_line(value)) - 1
+    return len(encode_line({"": value})) - len('{"":}\n')
 
 
 def to_store(result: ToolResultMessage, limit: int, call: ToolCall | None, config: Results) -> ToolResultMessage:

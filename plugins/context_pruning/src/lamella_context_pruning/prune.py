@@ -20,7 +20,7 @@ from lamella.types.messages import (
     UserMessage,
 )
 from lamella_context_pruning.config import Config
-from lamella_context_pruning.draft import Draft
+from lamella_context_pruning.draft import Draft, Placed
 from lamella_context_pruning.globs import allowed
 from lamella_context_pruning.sizes import UNITS_PER_TOKEN
 
@@ -49,16 +49,14 @@ def prune(draft: Draft, window: int, config: Config) -> dict[Key, Replacement]:
             f"{used / room:.0%} of the window is used; trimming begins at {config.soft_trim_ratio:.0%}",
         )
         return {}
-    before = sum(draft.sizes[i] for i in candidates)
+    before = sum(draft.sizes[i] for i, _ in candidates)
     _soft_trim(draft, candidates, config)
     _hard_clear(draft, candidates, before, room, config)
-    replaced: dict[Key, Replacement] = {}
-    for i in candidates:
-        note, original = draft.notes[i], draft.original[i]
-        assert isinstance(original, ToolResultMessage)
-        if note.action != "kept":
-            replaced[key_of(original)] = "cleared" if note.rule == CLEAR else "trimmed"
-    return replaced
+    return {
+        key_of(result): "cleared" if draft.notes[i].rule == CLEAR else "trimmed"
+        for i, result in candidates
+        if draft.notes[i].action != "kept"
+    }
 
 
 def again(draft: Draft, replaced: Mapping[Key, Replacement], config: Config) -> None:
@@ -71,13 +69,13 @@ def again(draft: Draft, replaced: Mapping[Key, Replacement], config: Config) -> 
                 draft.replace(i, trimmed, "trimmed", TRIM)
 
 
-def _candidates(draft: Draft, config: Config) -> list[int]:
-    """Places of the results that may be pruned; why others may not is noted."""
+def _candidates(draft: Draft, config: Config) -> list[Placed]:
+    """The results that may be pruned; why others may not is noted."""
     stop = protected_from(draft.original, config.keep_last_assistants)
     if stop is None:
         draft.remark("pruning_few_replies", f"there are fewer than {config.keep_last_assistants} replies")
         return []
-    start = next((i for i, m in enumerate(draft.original) if isinstance(m, UserMessage)), None)
+    start = first_user(draft.original)
     if start is None:
         draft.remark("pruning_no_user", "nobody has said anything yet")
         return []
@@ -96,10 +94,15 @@ def _candidates(draft: Draft, config: Config) -> list[int]:
         elif config.images == "skip" and _has_image(result):
             draft.keep(i, "has_images")
         else:
-            found.append(i)
+            found.append((i, result))
     if not found:
         draft.remark("pruning_nothing_old", "there is no old tool result that may be pruned")
     return found
+
+
+def first_user(messages: Sequence[Message]) -> int | None:
+    """Place of the first user message."""
+    return next((i for i, m in enumerate(messages) if isinstance(m, UserMessage)), None)
 
 
 def protected_from(messages: Sequence[Message], replies: int) -> int | None:
@@ -115,10 +118,8 @@ def protected_from(messages: Sequence[Message], replies: int) -> int | None:
     return None
 
 
-def _soft_trim(draft: Draft, candidates: Sequence[int], config: Config) -> None:
-    for i in candidates:
-        result = draft.original[i]
-        assert isinstance(result, ToolResultMessage)
+def _soft_trim(draft: Draft, candidates: Sequence[Placed], config: Config) -> None:
+    for i, result in candidates:
         trimmed = soft_trimmed(result, config)
         if trimmed is result:
             draft.keep(i, "short_enough")
@@ -126,25 +127,23 @@ def _soft_trim(draft: Draft, candidates: Sequence[int], config: Config) -> None:
             draft.replace(i, trimmed, "trimmed", TRIM)
 
 
-def _hard_clear(draft: Draft, candidates: Sequence[int], before: int, room: int, config: Config) -> None:
+def _hard_clear(draft: Draft, candidates: Sequence[Placed], before: int, room: int, config: Config) -> None:
     used = sum(draft.sizes)
     if used < config.hard_clear_ratio * room:
         return
     if not config.hard_clear.enabled:
         draft.remark("pruning_clear_off", "hard_clear.enabled is false")
         return
-    prunable = before if config.count_before_trim else sum(draft.sizes[i] for i in candidates)
+    prunable = before if config.count_before_trim else sum(draft.sizes[i] for i, _ in candidates)
     if prunable < config.min_prunable_tool_chars:
         draft.remark(
             "pruning_minimum",
             f"{prunable} characters could be cleared; clearing begins at {config.min_prunable_tool_chars}",
         )
         return
-    for i in candidates:
+    for i, result in candidates:
         if used < config.hard_clear_ratio * room:
             return
-        result = draft.original[i]
-        assert isinstance(result, ToolResultMessage)
         used -= draft.sizes[i]
         draft.replace(i, cleared(result, config), "cleared", CLEAR)
         used += draft.sizes[i]
