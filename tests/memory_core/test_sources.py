@@ -244,3 +244,20 @@ def test_extra_paths_are_searched_and_read(opened: Opener, tmp_path: Path) -> No
     (tmp_path / "extra/team.md").write_text("- the manatee is on leave\n")
     assert found(memory, "leave")
     assert opened().sync().removed == 1
+
+
+def test_status_tells_where_memory_is_and_what_is_left_out(opened: Opener, workspace: Path) -> None:
+    (workspace / "memory").mkdir()
+    (workspace / "memory/link.md").symlink_to("../MEMORY.md")
+    memory = opened(Config(extra_paths=("missing.md",)))
+    memory.sync()
+    status = memory.status()
+    assert status["extraPaths"] == ["missing.md"]
+    assert {p["path"]: p["reason"] for p in status["skipped"]} == {
+        "missing.md": "does not exist",
+        "memory/link.md": "a symbolic link",
+    }
+    assert "plugins.config.memory-core.session_memory = true" in {row["turnOn"] for row in status["off"]}
+    assert "plugins.config.memory-core.session_memory = true" not in {
+        row["turnOn"] for row in opened(ON).status()["off"]
+    }

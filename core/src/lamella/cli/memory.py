@@ -44,6 +44,8 @@ def index(common: CommonOptions, force: bool, as_json: bool) -> int:
         Out.write(report_text(report))
         for problem in report.failed:
             warn(f"failed: {problem.path}: {problem.reason}")
+        for problem in report.skipped:
+            warn(f"left out: {problem.path}: {problem.reason}")
         if report.degraded:
             warn(f"note: {report.degraded}; passages without vectors are found by their words")
     return 0 if report.ok else 1

@@ -77,6 +77,12 @@ def _behind(files: int | None) -> str:
     return f"{changed} changed since the last sync"
 
 
+def _skipped(problems: Sequence[Mapping[str, str]]) -> str:
+    named = ", ".join(f"{problem['path']} ({problem['reason']})" for problem in problems[:_MOST_NAMED])
+    more = f", and {len(problems) - _MOST_NAMED} more" if len(problems) > _MOST_NAMED else ""
+    return f"{len(problems)}: {named}{more}" if problems else ""
+
+
 def _watch(watch: Mapping[str, Any]) -> str:
     if not watch["wanted"]:
         return "off"
@@ -85,10 +91,13 @@ def _watch(watch: Mapping[str, Any]) -> str:
     return "active" if watch["active"] else "begins with a program's second search, and with `lamella memory watch`"
 
 
+_MOST_NAMED = 5
+
 # What the line is called, the facts that it shows, and how.
 _FACTS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
     ("backend", ("backend", "mode"), _backend),
     ("workspace", ("workspace",), str),
+    ("extra paths", ("extraPaths",), ", ".join),
     ("embedder", ("embedder", "model"), _embedder),
     ("problem", ("problem",), lambda problem: problem or ""),
     ("database", ("database", "databaseBytes"), _database),
@@ -96,6 +105,7 @@ _FACTS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
     ("passages", ("chunks",), str),
     ("vectors", ("vectors",), _vectors),
     ("behind", ("behind",), _behind),
+    ("left out", ("skipped",), _skipped),
     ("last error", ("lastError",), lambda error: error or ""),
     ("following files", ("watch",), _watch),
 )

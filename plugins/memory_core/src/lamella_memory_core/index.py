@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from lamella.errors import LamellaError, MemoryUnavailable
 from lamella.memory.scan import Scan
@@ -152,7 +152,9 @@ class Index:
                 " GROUP BY identity ORDER BY identity"
             )
             counts["vectors"] = [{"identity": identity, "count": count} for identity, count in by_embedder]
-            return {**counts, "behind": files_behind(connection, self._scan())}
+            scan = self._scan()
+            skipped = [asdict(problem) for problem in scan.skipped]
+            return {**counts, "behind": files_behind(connection, scan), "skipped": skipped}
 
     def _run(self, action: Callable[[], T]) -> T:
         """Do something with the database; once more with a new one when the old one is broken."""

@@ -158,6 +158,7 @@ class Memory:
             "following the files": (self._config.watch, "watch = true"),
             "sync on search": (self._config.sync_on_search, "sync_on_search = true"),
             "recall before a turn": (self._config.auto_recall, "auto_recall = true"),
+            "search of what was said in sessions": (self._config.session_memory, "session_memory = true"),
         }
         return [{"what": what, "turnOn": f"{section}.{how}"} for what, (on, how) in switches.items() if not on]
 
