@@ -76,9 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, nargs="+", help="files of judged questions")
     parser.add_argument("--embedder", nargs="+", default=["none", "static"])
-    parser.add_argument(
-        "--share", type=float, nargs="+", default=[], help="shares of meaning; else the embedder's own"
-    )
+    parser.add_argument("--share", type=float, nargs="+", default=[], help="shares of meaning; else the embedder's own")
     parser.add_argument("--types", action="store_true", help="a row for each type of question too")
     arguments = parser.parse_args()
     chosen = list(settings(arguments.embedder, arguments.share))

@@ -33,7 +33,8 @@ class _Piece:
 def openclaw_chunks(source: str, *, size: int = 400, overlap: int = 80) -> list[Chunk]:
     """Chunks of about `size` tokens of four characters; about `overlap` of them are repeated. Passages
     of blank space are left out. An empty last line counts as a line."""
-    most, carried = max(_LEAST_CHARS, size * _CHARS_PER_TOKEN), overlap * _CHARS_PER_TOKEN
+    most = max(_LEAST_CHARS, size * _CHARS_PER_TOKEN)
+    carried = min(overlap, size - 1) * _CHARS_PER_TOKEN
     groups = _packed(_pieces(source, most), most, carried)
     chunks = (Chunk(source[g[0].start : g[-1].end], g[0].line, g[-1].line, g[0].start, g[-1].end) for g in groups)
     return [chunk for chunk in chunks if chunk.text.strip()]
