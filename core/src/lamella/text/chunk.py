@@ -83,13 +83,14 @@ def _units(text: str) -> int:
 
 
 def _pieces(source: str, budget: int) -> Iterator[_Piece]:
-    for number, found in enumerate(_LINE.finditer(source), 1):
-        line = found[0]
+    end = 0
+    for number, line in enumerate(_LINE.findall(source), 1):
+        start, end = end, end + len(line)
         units = _units(line)
         if units <= budget:
-            yield _Piece(found.start(), found.end(), number, units, begins_entry(line))
+            yield _Piece(start, end, number, units, begins_entry(line))
         else:
-            yield from _cut_line(line, found.start(), number, budget)
+            yield from _cut_line(line, start, number, budget)
 
 
 def _cut_line(line: str, offset: int, number: int, budget: int) -> Iterator[_Piece]:

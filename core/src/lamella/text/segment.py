@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from operator import add
 from typing import Literal
 
 from attrs import frozen
@@ -103,11 +104,7 @@ def _runs(folded: str) -> Iterator[str]:
 
 def _spread(run: str) -> str:
     """A run of unspaced characters as tokens: its pairs, and its last character."""
-    return " ".join([*_pairs(run), run[-1]])
-
-
-def _pairs(run: str) -> Iterator[str]:
-    return (run[i : i + 2] for i in range(len(run) - 1))
+    return " ".join([*map(add, run, run[1:]), run[-1]])
 
 
 def _run_terms(run: str) -> Iterator[Term]:
@@ -116,7 +113,7 @@ def _run_terms(run: str) -> Iterator[Term]:
     elif len(run) == 1:
         yield Term(run, "prefix")
     else:
-        yield from map(Term, _pairs(run))
+        yield from map(Term, map(add, run, run[1:]))
 
 
 def _phrases(folded: str) -> Iterator[str]:

@@ -1,7 +1,8 @@
-"""Writing changes of files into the index: one file, one transaction."""
+"""Writing changes of files into the index: a file is in one transaction."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -23,6 +24,14 @@ from lamella_memory_core.texts import Content, read_content
 
 # A file that was written this shortly ago may be written again without a new time stamp.
 _SETTLED_NS = 2_000_000_000
+# So much is written in one transaction: a commit costs as much as a small file, and others have to wait
+# for a transaction to end.
+_FILES_AT_ONCE, _CHARS_AT_ONCE = 64, 512 * 1024
+# SQLAlchemy would take longer to arrange the values than SQLite to store them.
+_INSERT_CHUNK = (
+    "INSERT INTO chunks (id, file_id, start_line, end_line, start_char, end_char, hash, text)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 log = logging.getLogger(__name__)
 
@@ -38,26 +47,39 @@ def take_in_all(
     nested: bool = False,
     progress: ProgressListener = lambda _progress: None,
 ) -> list[tuple[FoundFile, Outcome]]:
-    """Take in files, in one transaction each unless `nested` in the caller's; problems go to `failed`.
+    """Take in files, some in one transaction, or all in the caller's when `nested`; problems go to `failed`.
 
-    `progress` is told before each file; what it raises ends the work there.
+    `progress` is told before each file; what it raises ends the work there, and what was read is kept.
     """
     outcomes: list[tuple[FoundFile, Outcome]] = []
-    for done, file in enumerate(found):
-        progress(SyncProgress("files", done, len(found)))
-        try:
-            content = read_content(file)
-        except (OSError, MemoryPathError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "became a link"
-            failed.append(FileProblem(file.name, f"cannot be read: {reason}"))
-            continue
-        if content is None:
-            outcomes.append((file, "gone"))
-        elif nested:
-            outcomes.append((file, _take_in(connection, file, content, chunking)))
-        else:
-            with connection.begin():
-                outcomes.append((file, _take_in(connection, file, content, chunking)))
+    batch: list[tuple[FoundFile, Content]] = []
+    size = 0
+
+    def store() -> None:
+        nonlocal batch, size
+        taken, batch, size = batch, [], 0
+        with contextlib.nullcontext() if nested else connection.begin():
+            outcomes.extend((file, _take_in(connection, file, content, chunking)) for file, content in taken)
+
+    try:
+        for done, file in enumerate(found):
+            progress(SyncProgress("files", done, len(found)))
+            try:
+                content = read_content(file)
+            except (OSError, MemoryPathError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "became a link"
+                failed.append(FileProblem(file.name, f"cannot be read: {reason}"))
+                continue
+            if content is None:
+                outcomes.append((file, "gone"))
+                continue
+            batch.append((file, content))
+            size += len(content.text)
+            if len(batch) >= _FILES_AT_ONCE or size >= _CHARS_AT_ONCE:
+                store()
+    finally:
+        if batch:
+            store()
     return outcomes
 
 
@@ -74,7 +96,7 @@ def _take_in(connection: Connection, file: FoundFile, content: Content, chunking
         if row.hash == content.hash:
             return "unchanged"
         _delete_chunks(connection, file_id)
-    mark_changed(connection)
+    mark_changed(connection, file_id)
     _insert_chunks(connection, file_id, content.topic, chunking.cut(file.name, content.text))
     return "added" if row is None else "updated"
 
@@ -93,19 +115,10 @@ def _insert_chunks(connection: Connection, file_id: int, topic: str, cut: Sequen
     if not cut:
         return
     first = connection.execute(select(func.coalesce(func.max(chunks.c.id), 0))).scalar_one() + 1
-    connection.execute(
-        insert(chunks),
+    connection.exec_driver_sql(
+        _INSERT_CHUNK,
         [
-            {
-                "id": number,
-                "file_id": file_id,
-                "start_line": c.start_line,
-                "end_line": c.end_line,
-                "start_char": c.start,
-                "end_char": c.end,
-                "hash": hashlib.sha256(c.text.encode()).hexdigest(),
-                "text": c.text,
-            }
+            (number, file_id, c.start_line, c.end_line, c.start, c.end, _digest(c.text), c.text)
             for number, c in enumerate(cut, first)
         ],
     )
@@ -114,6 +127,10 @@ def _insert_chunks(connection: Connection, file_id: int, topic: str, cut: Sequen
         "INSERT INTO chunks_fts (rowid, body, name) VALUES (?, ?, ?)",
         [(number, search_text(c.text), named) for number, c in enumerate(cut, first)],
     )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def remove(connection: Connection, name: str) -> int:

@@ -33,6 +33,10 @@ SCHEMA_VERSION = 4
 NAME = "memory.sqlite"
 _BUSY_SECONDS = 10.0
 _MOST_IDLE = 4
+# What a writer keeps of the index in memory, and when it moves its log into the database: pages that
+# change with every file are written once for many files so.
+_WRITING_KIB = 32 * 1024
+_WAL_PAGES = 8000
 _KEPT_ASIDE = 3  # databases that were moved aside
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -224,9 +228,15 @@ def is_busy(error: BaseException) -> bool:
     return isinstance(cause, filelock.Timeout) or (code is not None and (code & 0xFF) in _BUSY)
 
 
-def mark_changed(connection: Connection) -> None:
-    """Tell all processes, within the caller's transaction, that what they have in memory is out of date."""
-    connection.exec_driver_sql("UPDATE generation SET number = number + 1")
+def mark_changed(connection: Connection, file_id: int | None = None) -> None:
+    """Tell all processes, within the caller's transaction, that what they have in memory is out of date;
+    of the files, what they have of this one."""
+    # A statement that may change several rows would make FTS5 write out all that it has gathered.
+    connection.exec_driver_sql("UPDATE generation SET number = number + 1 WHERE rowid = 1")
+    if file_id is not None:
+        connection.exec_driver_sql(
+            "UPDATE files SET version = (SELECT number FROM generation) WHERE id = ?", (file_id,)
+        )
 
 
 def _facts(identity: str) -> dict[str, str]:
@@ -256,7 +266,7 @@ def _inode(path: Path) -> int:
 def _recreate(connection: Connection, identity: str, *, vectors_too: bool = False) -> None:
     from sqlalchemy import insert
 
-    from lamella_memory_core.schema import CREATE_FTS, TRIGGERS, generation, meta, metadata, vector_metadata
+    from lamella_memory_core.schema import CREATE_FTS, generation, meta, metadata, vector_metadata
 
     connection.exec_driver_sql("DROP TABLE IF EXISTS chunks_fts")
     metadata.drop_all(connection)
@@ -264,8 +274,7 @@ def _recreate(connection: Connection, identity: str, *, vectors_too: bool = Fals
     if vectors_too:
         vector_metadata.drop_all(connection)
     vector_metadata.create_all(connection)
-    for statement in (CREATE_FTS, *TRIGGERS):
-        connection.exec_driver_sql(statement)
+    connection.exec_driver_sql(CREATE_FTS)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(insert(meta), [{"key": k, "value": v} for k, v in _facts(identity).items()])
     connection.execute(insert(generation), [{"birth": uuid.uuid4().hex, "number": 0}])
@@ -284,6 +293,8 @@ def _engine(path: Path) -> Engine:
     def configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions begin where we say so, below
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA cache_size = -{_WRITING_KIB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

@@ -60,7 +60,7 @@ class Part:
 
 
 def load_part(connection: sqlite3.Connection, stems: Stems, files: Collection[int] | None = None) -> Part:
-    """Read the passages of these files, or of all."""
+    """Read the passages of these files, which must be in the order of their passages' ids, or of all."""
     import numpy as np
 
     ids, owners = array("q"), array("q")

@@ -27,7 +27,7 @@ generation = Table(
     "generation", metadata, Column("birth", String, nullable=False), Column("number", Integer, nullable=False)
 )
 
-# `version`: the number of the state that the text came with, kept by `TRIGGERS`.
+# `version`: the number of the state that the text came with; see `mark_changed`.
 # `line_map`: of a transcript, where the lines of its text stand in the file, as JSON; else null.
 # `mtime_ns` and `ctime_ns` are 0 when a later look must not trust them: see `changes.stamps`.
 files = Table(
@@ -42,13 +42,6 @@ files = Table(
     Column("hash", String, nullable=False),
     Column("line_map", Text),
     Column("version", Integer, nullable=False, server_default="0"),
-)
-
-# Whoever changes a file's text calls `mark_changed` in the same transaction, so it gets the next number.
-_VERSION = "UPDATE files SET version = (SELECT number + 1 FROM generation) WHERE id = new.id"
-TRIGGERS = (
-    f"CREATE TRIGGER file_added AFTER INSERT ON files BEGIN {_VERSION}; END",
-    f"CREATE TRIGGER file_changed AFTER UPDATE OF hash ON files WHEN old.hash <> new.hash BEGIN {_VERSION}; END",
 )
 
 # The ids of a file's passages follow each other without gaps.

@@ -109,7 +109,7 @@ class View:
         if max(size, left_over) > max(_LARGEST_CHANGE * len(catalog), _SMALL_CHANGE):
             return None
         files = catalog.file_ids[changed]
-        delta = load_part(connection, self._stems, files.tolist())
+        delta = load_part(connection, self._stems, files[np.argsort(catalog.first_ids[changed])].tolist())
         firsts = np.zeros(len(catalog.paths), dtype=np.int64)
         firsts[kept] = base.part.first_rows(catalog.file_ids[kept])
         firsts[changed] = len(base.part) + delta.first_rows(files)
