@@ -14,6 +14,7 @@ from lamella.errors import LamellaError, MemoryUnavailable
 from lamella.memory.paths import CURATED, CURATED_LOWER, FOLDER, is_note
 from lamella.memory.reading import read_memory
 from lamella.memory.roots import extra_roots
+from lamella.memory.scan import IGNORED_FOLDERS
 from lamella.memory.writer import MemoryWriter
 from lamella.text.days import human_day, unix_ms
 from lamella.types.hooks import MemoryContext
@@ -31,9 +32,10 @@ from lamella.types.memory import (
 )
 from lamella_memory_core.config import Config
 from lamella_memory_core.errand import Errand
+from lamella_memory_core.folders import Root
 from lamella_memory_core.synced import note_synced, read_synced, what_failed
 from lamella_memory_core.upkeep import Upkeep
-from lamella_memory_core.watch import Root, Watch
+from lamella_memory_core.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +173,7 @@ def _roots(context: MemoryContext, config: Config) -> list[Root]:
 
 
 def _extra_root(path: Path) -> Root:
-    return Root(path.parent, frozenset((path.name,))) if is_note(path.name) else Root(path)
+    return Root(path.parent, frozenset((path.name,))) if is_note(path.name) else Root(path, ignored=IGNORED_FOLDERS)
 
 
 def _open_backend(context: MemoryContext, config: Config) -> MemoryBackend:

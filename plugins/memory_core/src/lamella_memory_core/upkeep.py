@@ -123,8 +123,8 @@ class Upkeep:
         self._freshness.confirm(mark, time.monotonic())
 
     def holds_all(self) -> bool:
-        """Whether the index holds all changes that have been reported; call `look` before."""
-        return self._freshness.holds(time.monotonic())
+        """Whether the index is sure to hold all files as they are; call `look` before."""
+        return self._watch is not None and self._watch.exact and self._freshness.holds(time.monotonic())
 
     # --- in the background --------------------------------------------------------------------------------
 
