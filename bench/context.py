@@ -1,4 +1,5 @@
-"""Figures for one request: repair, estimates and size check of a long history, and its pruning.
+"""Figures for one request: repair, estimates and size check of a long history, its pruning, and the record
+of its prefix.
 
     python bench/context.py [--messages 2000] [--megabytes 20] [--repeat 7]
 
@@ -12,9 +13,12 @@ import argparse
 import asyncio
 import gc
 import statistics
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
+from lamella.agent.prefix_log import PrefixLog
 from lamella.agent.request import RequestBuilder
 from lamella.config.schema import PluginsSection
 from lamella.models.scripted import ScriptedModel
@@ -22,6 +26,7 @@ from lamella.plugins.catalog import load_plugins
 from lamella.plugins.hooks import Hooks
 from lamella.text.estimate import estimate_tokens
 from lamella.types.messages import AssistantMessage, Message, TextBlock, ToolCall, ToolResultMessage, UserMessage
+from lamella.types.model import ModelRequest
 from lamella_context_pruning import Config
 from lamella_context_pruning.draft import Draft
 from lamella_context_pruning.fit import fit
@@ -79,6 +84,14 @@ def pruned(messages: list[Message], window: int) -> float:
     return (time.process_time() - start) * 1000
 
 
+def recorded(request: ModelRequest, log: PrefixLog) -> float:
+    """CPU milliseconds of recording what a turn sent. Estimates are left out: a turn has made them."""
+    gc.collect()
+    start = time.process_time()
+    log.add((), request)
+    return (time.process_time() - start) * 1000
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--messages", type=int, default=2000)
@@ -102,6 +115,14 @@ def main() -> None:
     for name, window in (("nothing to do", 100_000_000), ("everything trimmed", 10_000_000), ("cleared", 200_000)):
         runs = [pruned(messages, window) for _ in range(options.repeat)]
         print(f"pruning, {name}: {min(runs):.1f} ms (median {statistics.median(runs):.1f})")
+    request = asyncio.run(builder("anthropic-messages").build(messages, 1))
+    first, second = [], []
+    for _ in range(options.repeat):
+        with tempfile.TemporaryDirectory() as folder:
+            log = PrefixLog(Path(folder) / "turns.jsonl", lambda _message: 0)
+            first.append(recorded(request, log))
+            second.append(recorded(request, log))
+    print(f"record of the prefix: first turn of a process {min(first):.1f} ms, next {min(second):.1f} ms")
 
 
 if __name__ == "__main__":
