@@ -14,8 +14,9 @@ import pytest
 from memory_tools import payload, tools
 from notes import make_workspace, open_memory
 
-from lamella.types.memory import SearchQuery
+from lamella.types.memory import BackendContext, SearchQuery
 from lamella_memory_core import Config
+from lamella_memory_core.backend import open_sqlite
 from lamella_memory_core.service import Memory
 
 ON = Config(session_memory=True)
@@ -261,3 +262,14 @@ def test_status_tells_where_memory_is_and_what_is_left_out(opened: Opener, works
     assert "plugins.config.memory-core.session_memory = true" not in {
         row["turnOn"] for row in opened(ON).status()["off"]
     }
+
+
+def test_lines_are_right_with_chunks_that_count_a_last_empty_line(workspace: Path, tmp_path: Path) -> None:
+    transcript(tmp_path, "a.jsonl", "the zebra left", "It did.")
+    backend = open_sqlite(
+        BackendContext("main", workspace, tmp_path / "other", transcripts=tmp_path / "sessions"),
+        Config(embedder="none", chunk_rule="openclaw"),
+    )
+    (hit,) = backend.search(SearchQuery("zebra")).hits
+    assert hit.citation == "sessions/a.jsonl#L3-L5"
+    backend.close()
