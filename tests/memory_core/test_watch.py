@@ -311,6 +311,15 @@ def test_warm_searches_miss_nothing(memory: Memory, workspace: Path) -> None:
     assert paths(memory, "token99") == {"memory/n5.md"}
 
 
+def test_an_index_that_vanishes_is_made_anew(memory: Memory, tmp_path: Path) -> None:
+    followed(memory)
+    for path in tmp_path.glob("state/memory.sqlite*"):
+        path.unlink()
+    assert paths(memory, "zebra") == {"memory/a.md"}
+    (tmp_path / "state/memory.sqlite").write_bytes(b"not a database" * 99)
+    assert paths(memory, "zebra") == {"memory/a.md"}
+
+
 def test_a_workspace_that_is_replaced_is_found_again(memory: Memory, workspace: Path) -> None:
     followed(memory)
     workspace.rename(workspace.with_name("old"))

@@ -162,6 +162,7 @@ class SqliteBackend:
             mode="keyword" if question is None else "hybrid",
             embedder=self._meaning.name if self._meaning.wanted else "",
             model="" if question is None else self._meaning.embedder().identity,
+            index=found.index,
         )
 
     def _catch_up_with_files(self, problems: list[str]) -> SyncReport | None:

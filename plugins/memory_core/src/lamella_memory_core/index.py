@@ -14,6 +14,7 @@ from attrs import asdict, evolve, frozen
 from lamella.errors import LamellaError, MemoryUnavailable
 from lamella.memory.scan import Scan
 from lamella.types.memory import MemoryHit, ProgressListener, SearchQuery, SyncReport, traits_of
+from lamella_memory_core.catalog import birth_of
 from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.database import Database, NotAnIndex
 from lamella_memory_core.growth import Growth
@@ -37,10 +38,11 @@ T = TypeVar("T")
 
 @frozen(slots=True)
 class Found:
-    """Hits, and why they may be fewer or worse than they could be."""
+    """Hits, and why they may be fewer or worse than they could be. `index`: of which index they are."""
 
     hits: tuple[MemoryHit, ...]
     problem: str = ""
+    index: str = ""
 
 
 class Index:
@@ -129,7 +131,7 @@ class Index:
                 traits = traits_of(self._meaning.embedder())
                 hits = search_index(connection, catalog, words, query, self._style, likeness, traits)
                 found = Found(hits, problem)
-            found = evolve(found, hits=in_transcripts(connection, found.hits))
+            found = evolve(found, hits=in_transcripts(connection, found.hits), index=birth_of(catalog.stamp))
         if len(catalog) >= LEAST_PASSAGES:
             embedder = None if question is None else self._meaning.embedder()
             self._warmer.after_search(self._view, catalog.stamp, embedder)

@@ -57,6 +57,7 @@ class Memory:
         self._one_search = threading.Lock()
         self._one_sync = threading.Lock()
         self._searched = False
+        self._index = ""  # that the last look was about
         self._background: Errand[SyncReport] | None = None
         watch = Watch(_roots(context, self._config)) if self._config.watch else None
         quiet, interval = self._config.watch_debounce_ms / 1000, self._config.sync_interval_minutes * 60
@@ -77,13 +78,9 @@ class Memory:
             self._upkeep.begin()
         with self._one_search:
             self._searched = True
-            mark = self._upkeep.look()
-            as_is = query.as_is or not self._config.sync_on_search or self._holds_all()
-            found = self._backend.search(evolve(query, as_is=as_is))
-        if found.in_step:
-            self._upkeep.confirm(mark)
-            note_synced(self._context.state_dir, at=unix_ms())
-        return found
+            if query.as_is or not self._config.sync_on_search:
+                return self._backend.search(evolve(query, as_is=True))
+            return self._search_up_to_date(query)
 
     def warm_up(self) -> None:
         """Load what a search needs, so that the first one has it already."""
@@ -136,6 +133,20 @@ class Memory:
         self._upkeep.close()
         if self._background is not None:
             self._background.wait(2.0)
+
+    def _search_up_to_date(self, query: SearchQuery) -> MemoryResults:
+        """Search, after a look at the files unless the index is known to hold them all."""
+        mark = self._upkeep.look()
+        if self._holds_all():
+            found = self._backend.search(evolve(query, as_is=True))
+            if found.index == self._index:
+                return found
+        found = self._backend.search(query)
+        self._index = found.index
+        if found.in_step:
+            self._upkeep.confirm(mark)
+            note_synced(self._context.state_dir, at=unix_ms())
+        return found
 
     def _sync_backend(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
         begun = unix_ms()
