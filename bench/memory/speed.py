@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import shutil
 import subprocess
@@ -16,11 +15,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from lamella.types.memory import BackendContext, EmbedderRegistration, SearchQuery
 from lamella_embedders.static.provider import registrations
@@ -66,7 +66,7 @@ def lamella(corpus: Corpus, mode: str, state: Path) -> Figures:
     warm(backend, corpus.questions[:10])
     # OpenClaw's search, as measured here, does not look at the files either.
     queries = [SearchQuery(text, as_is=True) for text in corpus.questions]
-    search = [cpu_ms(lambda query=query: backend.search(query)) for query in queries]
+    search = [cpu_ms(partial(backend.search, query)) for query in queries]
     edits = [cpu_ms(backend.sync) for _ in edited(corpus.workspace)]
     backend.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -151,7 +151,7 @@ def in_own_process(corpus: Corpus, mode: str) -> Figures:
     """lamella's figures from a new process, so that peaks of memory do not mix."""
     with tempfile.TemporaryDirectory() as state:
         command = [sys.executable, __file__, str(corpus.workspace), "--mode", mode, "--only-lamella", state]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ})
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return Figures(**json.loads(done.stdout))
 
 
@@ -167,8 +167,6 @@ def main() -> None:
     arguments = parser.parse_args()
     corpus = Corpus(arguments.workspace.resolve())
     if arguments.only_lamella:
-        from attrs import asdict
-
         print(json.dumps(asdict(lamella(corpus, arguments.mode, arguments.only_lamella))))
         return
     rows = [in_own_process(corpus, arguments.mode)]
