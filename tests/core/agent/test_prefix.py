@@ -63,7 +63,6 @@ def test_the_byte_and_the_cost_of_a_change_in_a_section() -> None:
     change = found.change
     assert change is not None
     assert (change.byte, change.part_byte, change.exact) == (500, 100, True)
-    assert change.before is not None
     assert change.after is not None
     assert (change.before.name, change.after.name) == ("files", "files")
     # Two halves of files and everything behind it are read anew; b would have been new anyway.

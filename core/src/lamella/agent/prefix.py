@@ -106,15 +106,15 @@ class Change:
     """Where a later prefix first differs from an earlier one.
 
     `byte` counts from the beginning of the prefix, `part_byte` from that of the part; `exact` is
-    False where only the block of `BLOCK_BYTES` is known. `before` is None when the earlier prefix had
-    no such part, `after` None when the later one ends there.
+    False where only the block of `BLOCK_BYTES` is known. `position` counts parts from 0; `after` is None
+    when the later prefix ends there.
     """
 
     byte: int
     part_byte: int
     exact: bool
     position: int
-    before: Part | None
+    before: Part
     after: Part | None
 
 
