@@ -107,6 +107,7 @@ class Upkeep:
         self._quiet = quiet
         self._interval = interval
         self._freshness = Freshness()
+        self._one_looks = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -114,9 +115,10 @@ class Upkeep:
 
     def look(self) -> int:
         """Take what has been reported; the mark for `confirm`, to be got before the files are looked at."""
-        if self._watch is None or self._watch.changed():
-            self._freshness.note_change()
-        return self._freshness.mark()
+        with self._one_looks:  # what one takes, the next one must find counted
+            if self._watch is None or self._watch.changed():
+                self._freshness.note_change()
+            return self._freshness.mark()
 
     def confirm(self, mark: int) -> None:
         """The index held all files as they were at `mark`."""
@@ -182,7 +184,7 @@ class Upkeep:
             reason = schedule.due(time.monotonic(), self._interval_now())
             if reason:
                 schedule.synced(time.monotonic())
-                self._bring_up_to_date(reason, told, stopped)
+                seen = self._bring_up_to_date(reason, told, stopped)
 
     def _look_if_watched(self) -> bool:
         """Take what has been reported; whether changes are followed."""
