@@ -93,16 +93,20 @@ def build_postings(texts: Iterable[tuple[str, str]], stems: Stems) -> Postings:
     tokens = stems.of(numbers)
     vocabulary = sorted({token.encode() for several in tokens for token in several})
     place = {term: number for number, term in enumerate(vocabulary)}
-    cells, terms = _spread(_as_numbers(words), _as_numbers(cell_ends), tokens, place)
+    cells, keys = _spread(_as_numbers(words), _as_numbers(cell_ends), tokens, place)
     row_count = len(cell_ends) // 2
-    rows, halves, starts = _collected(cells, terms, row_count, len(vocabulary))
+    lengths = np.bincount(cells, minlength=2 * row_count).reshape(-1, 2).sum(axis=1)
+    keys *= 2 * row_count  # terms become keys in place: there may be millions
+    keys += cells
+    del cells, words
+    rows, halves, starts = _collected(keys, row_count, len(vocabulary))
     return Postings(
         letters=np.frombuffer(b"".join(vocabulary), dtype=np.uint8),
         ends=np.cumsum([len(term) for term in vocabulary], dtype=np.int64),
         starts=starts,
         rows=rows,
         halves=halves,
-        lengths=np.bincount(cells >> 1, minlength=row_count),
+        lengths=lengths,
     )
 
 
@@ -127,17 +131,19 @@ def _spread(words: Any, cell_ends: Any, tokens: Sequence[Sequence[str]], place: 
     return np.repeat(cells, each), terms[np.repeat(first, each) + within]
 
 
-def _collected(cells: Any, terms: Any, row_count: int, term_count: int) -> Any:
-    """Rows and halves of each posting, by term and row; and where the terms begin."""
+def _collected(keys: Any, row_count: int, term_count: int) -> Any:
+    """Rows and halves of each posting, by term and row; and where the terms begin.
+
+    A key is a term, a row, and the text (0) or the name (1), from the greatest to the least. Sorts `keys`.
+    """
     import numpy as np
 
-    keys = terms * (2 * row_count) + cells  # the last bit tells the text (0) from the name (1)
     keys.sort()
-    pairs = keys >> 1
-    begins = np.flatnonzero(np.diff(pairs, prepend=-1))
-    weights = np.where(keys & 1, *reversed(_HALVES))
-    halves = np.add.reduceat(weights, begins) if len(begins) else weights
-    pairs = pairs[begins]
+    weights = np.where(keys & 1, *reversed(_HALVES)).astype(np.uint16)
+    keys >>= 1
+    begins = np.flatnonzero(np.diff(keys, prepend=-1))
+    halves = np.add.reduceat(weights, begins, dtype=np.int64) if len(begins) else weights
+    pairs = keys[begins]
     starts = np.searchsorted(pairs, np.arange(term_count + 1) * row_count)
     rows = (pairs % max(row_count, 1)).astype(np.uint32)
     return rows, np.minimum(halves, np.iinfo(np.uint16).max).astype(np.uint16), starts.astype(np.int64)
