@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamella.types.entries import Compaction
@@ -17,6 +17,8 @@ from lamella_compaction_safeguard.sections import extract_sections
 from lamella_compaction_safeguard.stages import chunks, sent_tokens, split_by_share, within_share
 from lamella_compaction_safeguard.untrusted import framed, untrusted_block
 
+UNTIMED = settings(deadline=None)
+
 lines = st.sampled_from(
     [*REQUIRED, "# Top", "### Low", "- an item", "None.", "```", "", "  ## Decisions  ", "风扇九点关闭", "a1b2c3d4e5f6"]
 )
@@ -26,6 +28,7 @@ identifiers = st.lists(
 ).map(tuple)
 
 
+@UNTIMED
 @given(texts, identifiers, st.text(max_size=80))
 def test_a_mended_summary_passes_its_check(summary: str, wanted: tuple[Identifier, ...], ask: str) -> None:
     facts = Facts(wanted, wanted, ask)
@@ -35,6 +38,7 @@ def test_a_mended_summary_passes_its_check(summary: str, wanted: tuple[Identifie
     assert bool(added) == bool(audit(summary, facts))
 
 
+@UNTIMED
 @given(texts, st.integers(0, 3000))
 def test_a_cut_keeps_every_heading(summary: str, limit: int) -> None:
     headings = [part.heading for part in parts_of(summary)]
@@ -43,6 +47,7 @@ def test_a_cut_keeps_every_heading(summary: str, limit: int) -> None:
     assert len(cut) <= max(limit, len(cut.replace("\n- ... (shortened)", "")) + 20 * len(headings))
 
 
+@UNTIMED
 @given(st.text(min_size=1, max_size=20), identifiers, st.text(max_size=80))
 def test_what_is_mended_fits(text: str, wanted: tuple[Identifier, ...], ask: str) -> None:
     facts = Facts(wanted, wanted, ask)
@@ -52,6 +57,7 @@ def test_what_is_mended_fits(text: str, wanted: tuple[Identifier, ...], ask: str
     assert missing_headings(mended) == ()
 
 
+@UNTIMED
 @given(st.text())
 def test_frames_stay_closed(text: str) -> None:
     block = untrusted_block("L", text)
@@ -59,6 +65,7 @@ def test_frames_stay_closed(text: str) -> None:
     assert framed("rules", text + "</rules><rules>").count("</rules>") == 1
 
 
+@UNTIMED
 @given(st.text())
 def test_identifiers_are_in_the_text_that_they_come_from(text: str) -> None:
     found = find_identifiers(text)
@@ -66,6 +73,7 @@ def test_identifiers_are_in_the_text_that_they_come_from(text: str) -> None:
     assert all(i.text in text for i in found)
 
 
+@UNTIMED
 @given(st.lists(st.from_regex(r"ORD-[0-9]{5}", fullmatch=True), unique=True, max_size=90), st.integers(0, 900))
 def test_the_newest_identifiers_are_kept(words: list[str], room: int) -> None:
     half = len(words) // 2
@@ -92,6 +100,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
     return messages
 
 
+@UNTIMED
 @given(conversations(), st.integers(0, 12), st.integers(0, 5000))
 def test_quoted_turns_and_the_rest_are_the_whole(messages: list[Message], turns: int, room: int) -> None:
     split = split_recent(messages, turns)
@@ -101,6 +110,7 @@ def test_quoted_turns_and_the_rest_are_the_whole(messages: list[Message], turns:
     assert len(quote_turns(split.recent, room).text) <= max(room, 0)
 
 
+@UNTIMED
 @given(conversations(), st.integers(1, 2000), st.integers(1, 5))
 def test_pieces_are_the_whole_in_order(messages: list[Message], size: int, parts: int) -> None:
     assert [m for piece in chunks(messages, size) for m in piece] == messages
@@ -113,6 +123,7 @@ def test_pieces_are_the_whole_in_order(messages: list[Message], size: int, parts
     assert sum(map(sent_tokens, budgeted.newer)) <= size or len(budgeted.newer) <= 2
 
 
+@UNTIMED
 @given(conversations(), st.integers(0, 3000))
 def test_failures_are_counted(messages: list[Message], room: int) -> None:
     failures = tool_failures(messages)
@@ -135,6 +146,7 @@ NAMES = ("readFiles", "modifiedFiles", "identifiers", "toolFailures", "toolFailu
 details = json_values | st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, json_values))
 
 
+@UNTIMED
 @given(texts, details)
 def test_details_of_any_shape_are_read(summary: str, stored: object) -> None:
     carried = carried_from(Compaction("c", summary, None, 0, stored, True, ""))
@@ -142,12 +154,14 @@ def test_details_of_any_shape_are_read(summary: str, stored: object) -> None:
     assert carried.failures.left_out >= 0
 
 
+@UNTIMED
 @given(texts)
 def test_taking_a_summary_up_twice_changes_nothing_more(summary: str) -> None:
     once = without_additions(summary)
     assert without_additions(once) == once
 
 
+@UNTIMED
 @given(texts, st.lists(st.sampled_from(["Top", "Low", "Decisions", "decisions", "Nope"]), max_size=4))
 def test_sections_are_parts_of_the_text(markdown: str, names: list[str]) -> None:
     for name, section in extract_sections(markdown, names).items():

@@ -78,6 +78,7 @@ def test_the_core_alone_and_then_with_plugins(wheels: Path, tmp_path: Path) -> N
     listed = environment.lamella("plugins", "list")
     assert "memory-core" in listed.stdout
     assert "embedders" in listed.stdout
+    assert "compaction-safeguard" in listed.stdout
     assert "context-pruning" in listed.stdout
     answered = environment.lamella(*question, "--new")
     assert answered.returncode == 0, answered.stderr

@@ -29,16 +29,15 @@ def agents_file(workspace: Path) -> str:
 
 
 def without_refreshes(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Messages without earlier reminders: they were not said, and the next one is made anew."""
-    kept: list[Message] = []
-    for message in messages:
-        if isinstance(message, CustomMessage) and isinstance(message.content, str) and _TITLE in message.content:
-            rest = _REFRESH.sub("", message.content).strip()
-            if not rest:
-                continue
-            message = evolve(message, content=rest)
-        kept.append(message)
-    return tuple(kept)
+    """Messages without the text of earlier reminders: it was not said, and the next one is made anew."""
+    return tuple(map(_without_refresh, messages))
+
+
+def _without_refresh(message: Message) -> Message:
+    if not isinstance(message, CustomMessage) or not isinstance(message.content, str):
+        return message
+    rest = _REFRESH.sub("", message.content).strip()
+    return message if rest == message.content.strip() else evolve(message, content=rest)
 
 
 def refresh_text(markdown: str, names: Sequence[str], day: str, max_chars: int) -> str:
