@@ -180,9 +180,26 @@ class ModelError(LamellaError):
 
 
 class ContextOverflow(ModelError):
-    """The request is larger than the model's window."""
+    """The request is larger than the model's window.
+
+    `tokens` is its size as far as the server told it. `certain` is False for a refusal that may be about
+    bytes and not about tokens.
+    """
 
     exit_code = 7
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        hint: str = "",
+        tokens: int | None = None,
+        certain: bool = True,
+    ) -> None:
+        super().__init__(message, status=status, hint=hint)
+        self.tokens = tokens
+        self.certain = certain
 
 
 class ModelTransient(ModelError):

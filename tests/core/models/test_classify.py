@@ -24,6 +24,7 @@ from lamella.models.classify import (
     classify_error,
     is_context_overflow,
     is_retryable_text,
+    observed_tokens,
     usage_overflows,
 )
 from lamella.types.message_json import parse_usage
@@ -50,6 +51,35 @@ def newest(values: dict[str, bool]) -> bool:
 @pytest.mark.parametrize("row", rows("overflow_texts.json"), ids=lambda row: row["text"])
 def test_overflow_texts_in_many_wordings_and_languages(row: dict[str, Any]) -> None:
     assert isinstance(classify_error(row["text"]), ContextOverflow) is row["overflow"]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("prompt is too long: 213,462 tokens > 200,000 maximum", 213_462),
+        ("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens", 9000),
+        ("However, your messages resulted in 12345 tokens.", 12_345),
+        ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1_200_000),
+        ("Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context", 40_000),
+        ("上下文过长", None),
+        ("Error 400: context_length_exceeded", None),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_e13_the_size_that_a_server_tells_is_read(text: str, tokens: int | None) -> None:
+    error = classify_error(text)
+    assert isinstance(error, ContextOverflow)
+    assert error.tokens == observed_tokens(text) == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "certain"),
+    [("413 Request Entity Too Large", False), ("413 prompt is too long", True), ("context_overflow", True)],
+)
+def test_e14_k57_a_413_without_words_of_a_model_is_no_certain_overflow(text: str, certain: bool) -> None:
+    error = classify_error(text)
+    assert isinstance(error, ContextOverflow)
+    assert error.certain is certain
 
 
 OVERFLOW_ROWS = rows("pi_context_overflow.json")

@@ -50,12 +50,23 @@ def is_context_overflow(
     status = status or _status_in(text)
     if status in _NEVER_OVERFLOW or p.RATE_LIMIT.search(words):
         return False
+    if p.REFUSED.search(words) or p.QUOTA.search(words):
+        return False
     if p.NOT_OVERFLOW.search(words) and "context" not in words:
         return False
     if status == 413 or p.OVERFLOW.search(words):
         return True
     # Cerebras answers a full window with a status and nothing else.
     return provider == "cerebras" and status == 400 and p.NO_BODY.search(words) is not None
+
+
+def observed_tokens(text: str) -> int | None:
+    """The tokens that a refused request had, by its error's words; None when they do not say."""
+    found = p.OBSERVED.search(text.lower())
+    if found is None:
+        return None
+    digits = next(group for group in found.groups() if group)
+    return int(re.sub(r"\D", "", digits))
 
 
 def is_retryable_text(text: str) -> bool:
@@ -78,7 +89,7 @@ def classify_error(
     that the server asked to wait, `patterns` more regular expressions for overflows.
     """
     if is_context_overflow(text, status=status, code=code, provider=provider, patterns=patterns):
-        return ContextOverflow(text, status=status)
+        return _overflow(text, status, code)
     words = p.normalize(f"{code or ''} {text}")
     known = status or _status_in(text)
     if _is_quota(words, known, retry_after):
@@ -104,6 +115,11 @@ def usage_overflows(message: AssistantMessage, window: int) -> bool:
     if message.stop_reason == "stop":
         return sent > window
     return message.stop_reason == "length" and message.usage.output == 0 and sent >= _FULL * window
+
+
+def _overflow(text: str, status: int | None, code: str | None) -> ContextOverflow:
+    only_bytes = (status or _status_in(text)) == 413 and not p.ABOUT_TOKENS.search(p.normalize(f"{code or ''} {text}"))
+    return ContextOverflow(text, status=status, tokens=observed_tokens(text), certain=not only_bytes)
 
 
 def check_patterns(patterns: Sequence[str], *, key: str = "models.overflow_patterns", origin: str = "") -> None:

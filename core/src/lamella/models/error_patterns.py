@@ -38,17 +38,20 @@ OVERFLOW = _any_of(
     r"prompt exceeds max length",
     r"input length exceeds",
     r"maximum allowed input length",
+    r"request(?: size)? exceeds (?:the )?maximum size",
     r"range of input length should be",
     # token counts
     r"input token count .{0,40}exceeds the maximum",
     r"(?:tokens?|prompt|input)[^.]{0,60} exceeds? the (?:limit|maximum)",
     r"exceed\w* (?:the )?(?:model(?:'s)? )?token limit",
     r"token limit (?:was |is |has been )?exceeded",
+    r"model token limit",
     r"too many (?:input |prompt )?tokens",
     r"reduce the (?:length|size|number) of (?:the |your )?(?:messages|prompt|input|tokens|conversation)",
     # Chinese, Japanese, Korean
     r"上下文.{0,12}(?:超|过长|過長|太长|太長|溢出)",
     r"超(?:出|过|過).{0,16}上下文",
+    r"(?:压缩|壓縮|缩短|縮短|减少|減少)上下文",
     r"(?:输入|輸入|提示词?|提示詞).{0,10}(?:过长|過長|太长|太長|超过最大|超出最大|超過最大)",
     r"コンテキスト.{0,12}(?:超え|超過|長すぎ)",
     r"(?:プロンプト|入力)(?:が|は).{0,8}長すぎ",
@@ -70,6 +73,23 @@ NOT_OVERFLOW = _any_of(
     r"output tokens?",
     r"max (?:completion|output|new) tokens",
     r"(?:image|file|audio|video|pdf|document)s? .{0,20}(?:exceed|too large)",
+)
+
+# The model, its options or the account are refused, whatever else is said of the context.
+REFUSED = _any_of(
+    r"context (?:window|length|size)(?: \S+){0,4}? too small",
+    r"(?:unknown|unsupported|unrecogni[sz]ed) (?:option|parameter|argument|field|key)",
+    r"reasoning is (?:required|mandatory)|requires? reasoning|reasoning cannot be disabled",
+)
+
+# Words of a model. A 413 without any may come from a proxy that counts bytes.
+ABOUT_TOKENS = _any_of(r"context", r"token", r"prompt", r"上下文", r"コンテキスト", r"컨텍스트")
+
+# What the request took, as servers tell it: "213,462 tokens > 200,000 maximum".
+OBSERVED = _any_of(
+    r"too (?:long|large|many)[^0-9]{0,30}(?P<a>[\d,._]*\d) tokens",
+    r"(?:requested|resulted in|contains?|has|needs?)(?: about)? (?P<b>[\d,._]*\d) tokens",
+    r"(?:input|prompt|request)[^0-9]{0,30}\((?P<c>[\d,._]*\d)(?: tokens)?\)",
 )
 
 RATE_LIMIT = _any_of(
