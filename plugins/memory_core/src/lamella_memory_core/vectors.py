@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 GROUP = 128  # texts that are embedded and stored at once
 _PENDING = """
-SELECT hash, min(text) FROM chunks
-WHERE hash NOT IN (SELECT hash FROM vectors JOIN embedders ON embedders.id = embedder_id WHERE identity = ?)
-GROUP BY hash ORDER BY min(id)
+SELECT hash FROM chunks WHERE NOT EXISTS (
+    SELECT 1 FROM vectors WHERE vectors.hash = chunks.hash
+    AND embedder_id = (SELECT id FROM embedders WHERE identity = ?)
+) GROUP BY hash ORDER BY min(id)
 """
+_TEXTS = "SELECT hash, min(text) FROM chunks WHERE hash IN ({marks}) GROUP BY hash ORDER BY min(id)"
 _LEFT_OVER = "FROM vectors WHERE hash NOT IN (SELECT hash FROM chunks)"
 
 
@@ -30,9 +32,9 @@ class BadVectors(LamellaError):
     """An embedder gave something that is no vector of its own kind."""
 
 
-def pending(connection: sqlite3.Connection, identity: str) -> list[tuple[str, str]]:
-    """(hash, text) of every text that the embedder has yet to embed, once each."""
-    return list(connection.execute(_PENDING, (identity,)))
+def pending(connection: sqlite3.Connection, identity: str) -> list[str]:
+    """Hashes of the texts that the embedder has yet to embed, once each."""
+    return [row[0] for row in connection.execute(_PENDING, (identity,))]
 
 
 def embed_pending(
@@ -57,9 +59,10 @@ def embed_pending(
         if stopped():
             break
         progress(SyncProgress("vectors", done, len(waiting)))
-        blobs = _blobs(embedder, [text for _, text in group])
-        _store(database, embedder.identity, [digest for digest, _ in group], blobs)
-        done += len(group)
+        texts = _texts(database, group)
+        blobs = _blobs(embedder, list(texts.values()))
+        _store(database, embedder.identity, list(texts), blobs)
+        done += len(texts)
     return done
 
 
@@ -79,11 +82,19 @@ def checked(vectors: Any, rows: int, embedder: Embedder) -> Singles:
     return matrix
 
 
-def _groups(waiting: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
+def _groups(waiting: Sequence[str]) -> Iterator[Sequence[str]]:
     return (waiting[start : start + GROUP] for start in range(0, len(waiting), GROUP))
 
 
+def _texts(database: Database, hashes: Sequence[str]) -> dict[str, str]:
+    """The texts by their hashes, but for those that have gone meanwhile."""
+    with database.read() as connection:
+        return dict(connection.execute(_TEXTS.format(marks=", ".join("?" * len(hashes))), hashes).fetchall())
+
+
 def _blobs(embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
+    if not texts:
+        return []
     matrix = checked(embedder.embed_documents(texts), len(texts), embedder)
     return [row.astype("<f4").tobytes() for row in matrix]
 
