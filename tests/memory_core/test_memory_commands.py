@@ -163,7 +163,7 @@ def test_status_says_what_is_out_of_date_and_what_is_off(workspace: Path, home: 
         ),
         (
             {"vectors": [{"identity": "a", "count": 3}, {"identity": "b", "count": 4}]},
-            "vectors: 3 by a/1, 4 by b/2",
+            "vectors: 3 by a, 4 by b",
         ),
         ({"custom": 7, "nothing": None}, "custom: 7"),
     ],
