@@ -42,7 +42,7 @@ def sync_index(
 ) -> SyncReport:
     """Take in new and changed files of a scan, drop those that are gone; `force` makes the index anew.
 
-    Each file is one transaction, so a crash leaves whole files. `force` is one transaction for all:
+    A transaction holds whole files, so a crash leaves none in part. `force` is one transaction for all:
     until it is done, other processes find what was there before. Files that cannot be read keep what
     is known of them and are reported. `growth` tells which changed transcripts can wait; without it
     none does. `progress` is told before each changed file; what it raises ends the sync there.
