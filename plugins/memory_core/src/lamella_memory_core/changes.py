@@ -1,8 +1,7 @@
-"""Writing changes of files into the index: a file is in one transaction."""
+"""Writing changes of files into the index: one file, one transaction."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
 import os
@@ -24,9 +23,6 @@ from lamella_memory_core.texts import Content, read_content
 
 # A file that was written this shortly ago may be written again without a new time stamp.
 _SETTLED_NS = 2_000_000_000
-# So much is written in one transaction: a commit costs as much as a small file, and others have to wait
-# for a transaction to end.
-_FILES_AT_ONCE, _CHARS_AT_ONCE = 64, 512 * 1024
 # SQLAlchemy would take longer to arrange the values than SQLite to store them.
 _INSERT_CHUNK = (
     "INSERT INTO chunks (id, file_id, start_line, end_line, start_char, end_char, hash, text)"
@@ -47,39 +43,26 @@ def take_in_all(
     nested: bool = False,
     progress: ProgressListener = lambda _progress: None,
 ) -> list[tuple[FoundFile, Outcome]]:
-    """Take in files, some in one transaction, or all in the caller's when `nested`; problems go to `failed`.
+    """Take in files, in one transaction each unless `nested` in the caller's; problems go to `failed`.
 
-    `progress` is told before each file; what it raises ends the work there, and what was read is kept.
+    `progress` is told before each file; what it raises ends the work there.
     """
     outcomes: list[tuple[FoundFile, Outcome]] = []
-    batch: list[tuple[FoundFile, Content]] = []
-    size = 0
-
-    def store() -> None:
-        nonlocal batch, size
-        taken, batch, size = batch, [], 0
-        with contextlib.nullcontext() if nested else connection.begin():
-            outcomes.extend((file, _take_in(connection, file, content, chunking)) for file, content in taken)
-
-    try:
-        for done, file in enumerate(found):
-            progress(SyncProgress("files", done, len(found)))
-            try:
-                content = read_content(file)
-            except (OSError, MemoryPathError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "became a link"
-                failed.append(FileProblem(file.name, f"cannot be read: {reason}"))
-                continue
-            if content is None:
-                outcomes.append((file, "gone"))
-                continue
-            batch.append((file, content))
-            size += len(content.text)
-            if len(batch) >= _FILES_AT_ONCE or size >= _CHARS_AT_ONCE:
-                store()
-    finally:
-        if batch:
-            store()
+    for done, file in enumerate(found):
+        progress(SyncProgress("files", done, len(found)))
+        try:
+            content = read_content(file)
+        except (OSError, MemoryPathError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "became a link"
+            failed.append(FileProblem(file.name, f"cannot be read: {reason}"))
+            continue
+        if content is None:
+            outcomes.append((file, "gone"))
+        elif nested:
+            outcomes.append((file, _take_in(connection, file, content, chunking)))
+        else:
+            with connection.begin():
+                outcomes.append((file, _take_in(connection, file, content, chunking)))
     return outcomes
 
 
