@@ -70,7 +70,8 @@ _FLAGS = re.compile(
     rf"(?<!\S)--(?:api-?key|(?:\w+-)?token|(?:\w+-)?secret|password)[ =]{_QUOTED_OR_NOT}", re.IGNORECASE
 )
 _SAID = re.compile(
-    rf"(?:(?:{_PASSWORD}|\bpin)[ \t]+(?:is|was|ist|es|est)[ \t]+|(?:密码|口令|密钥|パスワード|비밀번호|암호)\s*(?:是|为|は|는|은|：|:)?\s*)"
+    rf"(?:(?:{_PASSWORD}|\bpin)[ \t]+(?:is|was|ist|es|est)[ \t]+"
+    r"|(?:密码|口令|密钥|パスワード|비밀번호|암호)\s*(?:是|为|は|는|은|：|:)?\s*)"
     r"[\"'`]?(?P<bare>(?:(?![\"'`,;])[!-~]){4,})",
     re.IGNORECASE,
 )
