@@ -22,7 +22,8 @@ from lamella_memory_core import Config
 from lamella_memory_core.backend import open_sqlite
 from lamella_memory_core.service import Memory
 
-CONFIG = Config(watch_debounce_ms=50)
+# On a busy machine an index may take its time; here it is to be right, not quick.
+CONFIG = Config(watch_debounce_ms=50, search_wait_seconds=120)
 
 
 def open_memory(workspace: Path, state: str = "state") -> Memory:
