@@ -58,7 +58,7 @@ def test_overflow_texts_in_many_wordings_and_languages(row: dict[str, Any]) -> N
     [
         ("prompt is too long: 213,462 tokens > 200,000 maximum", 213_462),
         ("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens", 9000),
-        ("However, your messages resulted in 12345 tokens.", 12_345),
+        ("maximum context length is 8192 tokens, your messages resulted in 12345 tokens", 12_345),
         ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1_200_000),
         ("Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context", 40_000),
         ("上下文过长", None),

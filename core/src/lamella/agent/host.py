@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+from attrs import frozen
 
 from lamella.errors import MemoryUnavailable, ModelError, UsageError
 from lamella.memory.writer import MemoryWriter
@@ -21,6 +23,7 @@ from lamella.types.messages import (
     UserMessage,
 )
 from lamella.types.model import Done, Model, ModelRequest, ThinkingLevel, ToolSpec
+from lamella.types.tools import Tool
 
 NOTHING_STORED = "nothing can be stored while a request is only shown"
 
@@ -41,7 +44,18 @@ class SessionRecord(Protocol):
         """Store a turn's fields and add its numbers to the session's totals."""
 
 
-SilentRunner = Callable[[str, Sequence[str], str], Any]
+@frozen(slots=True)
+class SilentRequest:
+    """A silent turn as a plugin wants it, see `lamella.types.host.Host.run_silent_turn`."""
+
+    prompt: str
+    tools: Sequence[str | Tool] = ()
+    system_prompt: str = ""
+    history: Sequence[Message] | None = None
+    max_calls: int = 0
+
+
+SilentRunner: TypeAlias = Callable[[SilentRequest], Awaitable[SilentTurn]]
 
 
 class SessionHost:
@@ -86,16 +100,22 @@ class SessionHost:
         return await asyncio.wait_for(complete(self._model, request), timeout)
 
     async def run_silent_turn(
-        self, prompt: str, *, tools: Sequence[str] = (), system_prompt: str = "", timeout: float = 120.0
+        self,
+        prompt: str,
+        *,
+        tools: Sequence[str | Tool] = (),
+        system_prompt: str = "",
+        timeout: float = 120.0,
+        history: Sequence[Message] | None = None,
+        max_calls: int = 0,
     ) -> SilentTurn:
         if self._silent is None:
             return SilentTurn("", False, "no turn can be run from here")
+        wanted = SilentRequest(prompt, tools, system_prompt, history, max_calls)
         try:
-            result = await asyncio.wait_for(self._silent(prompt, tools, system_prompt), timeout)
+            return await asyncio.wait_for(self._silent(wanted), timeout)
         except TimeoutError:
             return SilentTurn("", False, f"no answer within {timeout:g} s")
-        assert isinstance(result, SilentTurn)
-        return result
 
     def append_entry(self, custom_type: str, data: Any) -> str:
         return self._file.append_custom(custom_type, data).id

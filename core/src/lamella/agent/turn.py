@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from attrs import evolve, frozen
 
@@ -13,13 +13,13 @@ from lamella.agent.compaction import Outcome
 from lamella.agent.host import SessionHost
 from lamella.agent.loop import LoopResult, run_loop
 from lamella.agent.prefix_log import LastRequest
+from lamella.agent.quiet import Quiet, all_audible, audible
 from lamella.agent.retry import retry_delay_ms, unless_aborted, wait
+from lamella.agent.room import Room
 from lamella.agent.workbench import Workbench
 from lamella.errors import ContextOverflow, LamellaError, ModelAborted, ModelError, SessionError
-from lamella.models.classify import usage_overflows
 from lamella.plugins.hooks import merge_additions
 from lamella.text.days import unix_ms
-from lamella.text.estimate import should_compact
 from lamella.types import events as e
 from lamella.types import hooks as h
 from lamella.types.messages import (
@@ -35,7 +35,6 @@ from lamella.types.messages import (
 
 T = TypeVar("T")
 
-MAX_COMPACTIONS = 3
 EVENT_TYPE = "lamella.event"
 
 
@@ -43,7 +42,8 @@ EVENT_TYPE = "lamella.event"
 class TurnResult:
     """What a turn gave. `error` is None when it ended by itself; `usage` sums all its calls.
 
-    `handled` tells that a plugin answered and no model was called.
+    `handled` tells that a plugin answered and no model was called, `silent` that the model said only that
+    it has nothing to say. Texts are without the silent token; the transcript holds what the model wrote.
     """
 
     text: str
@@ -54,6 +54,7 @@ class TurnResult:
     usage: Usage = Usage()
     compactions: int = 0
     handled: bool = False
+    silent: bool = False
 
     @property
     def aborted(self) -> bool:
@@ -65,8 +66,9 @@ class Turn:
 
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
-        self._entries_counted = bench.file.appended
-        self._causes: list[str] = []  # of the compactions so far
+        self.room = Room(bench)
+        self._quiet = Quiet(bench.tell)
+        self._bytes_before = bench.transcript_bytes()
         self._events_taken: tuple[str, ...] = ()  # queued texts that are part of this turn, until they are stored
 
     async def run(self, text: str, images: Sequence[ImageBlock]) -> TurnResult:
@@ -83,7 +85,7 @@ class Turn:
         if too_long is not None:
             return TurnResult("", self.bench.file.id, error=too_long)
         try:
-            await self._make_room(user, host)
+            await self.room.make(user, host)
             addition = await self._unless_aborted(self._additions(user, host))
         except ModelAborted as error:
             return self._stopped(user, error)
@@ -92,28 +94,29 @@ class Turn:
             host = self.bench.host()
         self._note_settings()
         result = await self._run((*self._queued_events(), user), addition, host)
-        turn = TurnResult(
-            reply_text(result.reply),
-            self.bench.file.id,
-            result.messages,
-            result.reply,
-            result.error,
-            total_usage(result.messages),
-            len(self._causes),
-        )
         try:
-            self._save(turn.messages, turn.error)
+            self._save(result.messages, result.error)
         except SessionError as failure:
             self._tell_not_saved(failure)
-        why = str(turn.error) if turn.error else ""
-        ended = h.AgentEnded(turn.messages, turn.error is None, why, (time.monotonic() - started) * 1000)
+        why = str(result.error) if result.error else ""
+        ended = h.AgentEnded(result.messages, result.error is None, why, (time.monotonic() - started) * 1000)
         await hooks.agent_end(ended, host)
         self._count_late_entries()
-        return turn
+        reply = audible(result.reply) if result.reply is not None else None
+        return TurnResult(
+            reply_text(reply),
+            self.bench.file.id,
+            all_audible(result.messages),
+            reply,
+            result.error,
+            total_usage(result.messages),
+            len(self.room.causes),
+            silent=reply != result.reply and not reply_text(reply),
+        )
 
     def _count_late_entries(self) -> None:
         """Count what plugins stored after the counters were saved."""
-        late = self.bench.file.appended - self._entries_counted
+        late = self.room.new_entries()
         if not late:
             return
         try:
@@ -138,13 +141,13 @@ class Turn:
     def _use_model(self, reference: str) -> None:
         """Take the model that a plugin chose, if there is one of that name."""
         try:
-            self.bench = evolve(self.bench, model=self.bench.environment.make_model(reference))
+            self.bench = self.room.bench = evolve(self.bench, model=self.bench.environment.make_model(reference))
         except LamellaError as error:
             self.bench.tell(e.Notice("model_not_changed", f"a plugin chose {reference!r}: {error}"))
 
     async def compact(self, instructions: str = "") -> Outcome:
         """Compact now, without a turn."""
-        outcome = await self._compact("manual", self.bench.host(), instructions=instructions)
+        outcome = await self.room.by_hand(instructions, self.bench.host())
         if outcome.entry_id:
             self._save((), None)
         return outcome
@@ -160,22 +163,6 @@ class Turn:
             f"the message has about {tokens} tokens, the context window holds {window}; it was not stored",
             hint="Shorten it, put it into a file in the workspace, or use a model with a larger window.",
         )
-
-    async def _make_room(self, user: UserMessage, host: SessionHost) -> None:
-        """`before_turn`, and a compaction when the window is nearly full already."""
-        limits = self.bench.budget()
-        tokens = self.bench.tokens() + self.bench.environment.estimate(user)
-        event = h.BeforeTurn(
-            text_of(user.content),
-            tokens,
-            limits.window,
-            limits.reserve,
-            self._compaction_count(),
-            self.bench.transcript_bytes(),
-        )
-        await self._unless_aborted(self.bench.environment.hooks.before_turn(event, host))
-        if should_compact(tokens, limits.window, limits.reserve, self.bench.environment.settings.compaction.enabled):
-            await self._compact("threshold", host)
 
     async def _additions(self, user: UserMessage, host: SessionHost) -> h.PromptAddition:
         hooks = self.bench.environment.hooks
@@ -208,7 +195,7 @@ class Turn:
         sent = LastRequest(setup.build)
         setup = evolve(setup, build=sent.build)
         new: list[Message] = []
-        retries = freed = 0
+        retries = 0
         result = await run_loop(prompts, self.bench.history(), setup, self._emit)
         while True:
             new += result.messages
@@ -216,12 +203,10 @@ class Turn:
             if error is None and reply is not None:
                 if retries:
                     self.bench.tell(e.AutoRetryEnd(True, retries))
-                await self._after_success(reply, host)
+                await self.room.after_reply(reply, host)
                 break
             if isinstance(error, ContextOverflow):
-                freed += 1
-                if freed > MAX_COMPACTIONS or not await self._free_room(error, freed, host):
-                    error.hint = error.hint or self._overflow_hint()
+                if not await self.room.free(error, host):
                     break
             elif error is not None and error.retryable and settings.retry.enabled:
                 if retries >= settings.retry.max_retries:
@@ -248,50 +233,6 @@ class Turn:
         self.bench.tell(e.AutoRetryEnd(False, attempt, "Retry cancelled"))
         return False
 
-    async def _free_room(self, error: ContextOverflow, attempt: int, host: SessionHost) -> bool:
-        """Compact after an overflow, else let plugins free something. False when nothing helped."""
-        if self.bench.environment.settings.compaction.enabled:
-            outcome = await self._compact("overflow", host, attempt=attempt, will_retry=True)
-            if outcome.freed > 0:
-                return True
-        event = h.Overflow(
-            self.bench.file.branch_entries(), self.bench.tokens(), self.bench.budget().window, str(error)
-        )
-        freed = await self.bench.environment.hooks.on_overflow(event, host)
-        return freed is not None
-
-    def _overflow_hint(self) -> str:
-        if not self.bench.environment.settings.compaction.enabled:
-            return "compaction.enabled is false; set it to true, start a new session, or use a larger model."
-        return "Compaction freed too little. Start a new session, or use a model with a larger window."
-
-    async def _after_success(self, reply: AssistantMessage, host: SessionHost) -> None:
-        """Compact when the window is nearly full."""
-        limits = self.bench.budget()
-        if not self.bench.environment.settings.compaction.enabled or self.bench.aborted.is_set():
-            return
-        if usage_overflows(reply, limits.window):
-            await self._compact("overflow", host)
-        elif should_compact(self.bench.tokens(), limits.window, limits.reserve):
-            await self._compact("threshold", host)
-
-    async def _compact(
-        self,
-        cause: e.CompactionCause,
-        host: SessionHost,
-        *,
-        instructions: str = "",
-        attempt: int = 1,
-        will_retry: bool = False,
-    ) -> Outcome:
-        wanted = instructions or self.bench.environment.settings.compaction.custom_instructions
-        outcome = await self.bench.compactor(host).run(
-            cause, instructions=wanted, attempt=attempt, will_retry=will_retry
-        )
-        if outcome.entry_id:
-            self._causes.append(cause)
-        return outcome
-
     def _queued_events(self) -> tuple[Message, ...]:
         """Lines that plugins queued for this prompt, as one message."""
         entry = self.bench.record.read()
@@ -300,10 +241,6 @@ class Turn:
             return ()
         self._events_taken = lines
         return (CustomMessage(EVENT_TYPE, "\n".join(lines), display=False, timestamp=unix_ms()),)
-
-    def _compaction_count(self) -> int:
-        count = self.bench.record.read().get("compactionCount")
-        return count if isinstance(count, int) else 0
 
     def _save(self, messages: Sequence[Message], error: ModelError | None) -> None:
         """Counters and state of the turn into sessions.json."""
@@ -318,15 +255,20 @@ class Turn:
             "abortedLastRun": isinstance(error, ModelAborted),
             "lastError": str(error) if error and not isinstance(error, ModelAborted) else None,
             "transcriptBytes": self.bench.transcript_bytes(),
-            **counters(messages, compacted=bool(self._causes)),
+            **counters(messages, compacted=bool(self.room.causes)),
         }
-        if self._causes:
-            fields["lastCompactionCause"] = self._causes[-1]
-        appended = self.bench.file.appended
-        self.bench.record.finish(
-            fields, total_usage(messages), compactions=len(self._causes), entries=appended - self._entries_counted
-        )
-        self._entries_counted = appended
+        if messages:
+            fields |= self._watched()
+        added = self.room.new_entries()
+        self.bench.record.finish(fields, total_usage(messages), compactions=0, entries=added)
+
+    def _watched(self) -> dict[str, Any]:
+        """How many turns the session had, and how large it was when they began to be counted."""
+        entry = self.bench.record.read()
+        turns = entry.get("turns")
+        if isinstance(turns, int):
+            return {"turns": turns + 1}
+        return {"turns": 1, "turnsFromBytes": self._bytes_before}
 
     def _emit(self, event: e.AgentEvent) -> None:
         """Store what a `message_end` completes, then tell."""
@@ -336,7 +278,7 @@ class Turn:
                 # The file appears with the user's message; only now are they sure to be stored.
                 self.bench.record.dequeue(self._events_taken)
                 self._events_taken = ()
-        self.bench.tell(event)
+        self._quiet(event)
 
 
 def user_message(text: str, images: Sequence[ImageBlock] = ()) -> UserMessage:

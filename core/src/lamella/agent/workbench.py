@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
@@ -11,7 +12,7 @@ from attrs import evolve, field, frozen
 from lamella.agent.compaction import Compactor
 from lamella.agent.cut import measure_context
 from lamella.agent.environment import Environment
-from lamella.agent.host import SessionHost, SessionRecord, complete
+from lamella.agent.host import SessionHost, SessionRecord, SilentRequest, complete
 from lamella.agent.loop import LoopSetup, run_loop
 from lamella.agent.policy import HookPolicy
 from lamella.agent.prefix_log import PrefixLog
@@ -113,6 +114,7 @@ class Workbench:
             chat_type=self.key.chat_type,
             provider=self.model.provider,
             model=self.model.id,
+            workspace_writable=os.access(self.environment.workspace, os.W_OK),
             context_window=self.budget().window,
             timezone=self.environment.agent.timezone,
         )
@@ -181,6 +183,9 @@ class Workbench:
             self._ask,
             self.tell,
             self.aborted,
+            fixed=self.fixed_tokens(),
+            summariser=f"{self.model.provider}/{self.model.id}",
+            flush=self.environment.settings.compaction.flush,
         )
 
     async def _ask(self, request: SummaryRequest) -> str:
@@ -193,7 +198,10 @@ class Workbench:
         )
         limit = self.environment.settings.compaction.timeout_seconds
         work = asyncio.wait_for(complete(self.model, call), limit)
-        reply = await unless_aborted(work, self.aborted)
+        try:
+            reply = await unless_aborted(work, self.aborted)
+        except TimeoutError:
+            raise ModelError(f"no summary within {limit:g} s (compaction.timeout_seconds)") from None
         text = text_of(reply.content, "\n").strip()
         if not text:
             raise ModelError("the model gave an empty summary")
@@ -201,23 +209,32 @@ class Workbench:
             raise ModelError("the summary was cut off by the model's length limit")
         return text
 
-    async def _silent(self, prompt: str, tools: Sequence[str], system_prompt: str) -> SilentTurn:
+    async def _silent(self, wanted: SilentRequest) -> SilentTurn:
         """A turn on a copy of the history that is neither shown nor stored."""
-        offered = {n: t for n, t in self.environment.tools.items() if n in tools}
+        bench = evolve(self, trigger="memory", steering=deque(), follow_ups=deque(), tell=_unheard)
+        return await bench._run_silent(wanted)
+
+    async def _run_silent(self, wanted: SilentRequest) -> SilentTurn:
+        known = self.environment.tools
+        named = {tool: known[tool] for tool in wanted.tools if isinstance(tool, str) and tool in known}
+        offered = {**named, **{tool.name: tool for tool in wanted.tools if isinstance(tool, Tool)}}
         host = self.host()
-        addition = h.PromptAddition(append_system=system_prompt)
-        builder = self._builder(addition, host, offered)
+        addition = h.PromptAddition(append_system=wanted.system_prompt)
         setup = evolve(
             self.setup(addition, host),
             tools=offered,
-            build=builder.build,
+            build=self._builder(addition, host, offered).build,
             policy=HookPolicy(self.environment.hooks, host, dict(offered)),
-            steering=lambda: (),
-            follow_ups=lambda: (),
+            max_turns=wanted.max_calls,
         )
-        result = await run_loop([UserMessage(prompt)], self.history(), setup, lambda _event: None)
+        history = self.history() if wanted.history is None else list(wanted.history)
+        result = await run_loop([UserMessage(wanted.prompt)], history, setup, _unheard)
         text = text_of(result.reply.content) if result.reply else ""
         return SilentTurn(text, result.error is None, str(result.error) if result.error else "")
+
+
+def _unheard(_event: e.AgentEvent) -> None:
+    """Nobody is told of a silent turn."""
 
 
 def _take(queue: deque[Message], mode: str) -> Sequence[Message]:

@@ -114,6 +114,13 @@ class CompactionSection:
     keep_recent_tokens: int = setting(20_000, "Newest tokens that a compaction keeps as they are.", check=between(1))
     custom_instructions: str = setting("", "What summaries should pay attention to.")
     timeout_seconds: float = setting(180.0, "Time limit of one summary request.", check=between(1))
+    flush: bool = setting(True, "Let the memory plugin save what matters before history is compacted.")
+    flush_soft_tokens: int = setting(
+        4_000, "Memory is saved so many tokens before compaction would be due.", check=between(0)
+    )
+    flush_transcript_bytes: int = setting(
+        2_097_152, "Memory is saved, too, when the transcript has grown by so many bytes; 0: off.", check=between(0)
+    )
 
 
 @frozen(slots=True)

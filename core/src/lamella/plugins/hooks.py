@@ -261,8 +261,10 @@ class Hooks:
     async def agent_end(self, event: h.AgentEnded, host: Host) -> None:
         await self._all("agent_end", event, host)
 
-    async def before_compaction(self, event: h.BeforeCompaction, host: Host) -> None:
-        await self._all("before_compaction", event, host)
+    async def before_compaction(self, event: h.BeforeCompaction, host: Host) -> h.FlushReport | None:
+        """The first report of what was saved to memory; all implementations are called."""
+        reports = [r async for r in self._results("before_compaction", h.FlushReport, event=event, host=host)]
+        return reports[0] if reports else None
 
     async def on_compaction(self, event: h.Compacting, host: Host) -> h.CompactionResult | None:
         """The first answer with a summary or a cancel."""

@@ -111,8 +111,9 @@ def agent_end(event: h.AgentEnded, host: Host) -> None:
 
 
 @hookspec
-def before_compaction(event: h.BeforeCompaction, host: Host) -> None:
-    """History is about to be compacted: the last moment to save what a summary would lose. All run."""
+def before_compaction(event: h.BeforeCompaction, host: Host) -> h.FlushReport | None:
+    """History is about to be compacted: the last moment to save what a summary would lose. All run;
+    the first report of what was saved is stored with the compaction."""
 
 
 @hookspec

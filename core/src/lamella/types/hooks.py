@@ -72,7 +72,8 @@ class BeforeTurn:
     """The turn's size before its request is assembled.
 
     `tokens` is the estimate of the context with the new prompt, `window` the model's, `reserve`
-    what compaction keeps free, `cycle` the number of compactions so far.
+    what compaction keeps free, `cycle` the number of compactions so far. `flush_due` tells that memory
+    should be saved now, and by what: `tokens`, or the size of the `transcript`; empty: not now.
     """
 
     prompt: str
@@ -81,6 +82,7 @@ class BeforeTurn:
     reserve: int
     cycle: int
     transcript_bytes: int = 0
+    flush_due: Literal["", "tokens", "transcript"] = ""
 
 
 @frozen(slots=True)
@@ -227,11 +229,26 @@ class CompactionResult:
 
 @frozen(slots=True)
 class BeforeCompaction:
-    """History is about to be compacted. `window` is the model's, in tokens."""
+    """History is about to be compacted. `window` is the model's, in tokens, `cycle` the number of
+    compactions so far. `flush` tells whether memory may be saved first (`compaction.flush`)."""
 
     preparation: Preparation
     cause: CompactionCause
     window: int
+    cycle: int = 0
+    flush: bool = True
+
+
+@frozen(slots=True)
+class FlushReport:
+    """What was saved to memory before a compaction, for the records.
+
+    `outcome` is `written`, `nothing` (the model found nothing worth it), `failed: ...` or `none: ...`
+    with the reason why nothing was tried. `path`: the memory file.
+    """
+
+    outcome: str
+    path: str = ""
 
 
 @frozen(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from attrs import frozen
 
@@ -17,6 +17,9 @@ from lamella.types.messages import (
     ModelMessage,
 )
 from lamella.types.model import ThinkingLevel, ToolSpec
+
+if TYPE_CHECKING:
+    from lamella.types.tools import Tool
 
 Trigger: TypeAlias = Literal["user", "heartbeat", "cron", "memory"]
 ChatType: TypeAlias = Literal["direct", "group", "channel", "unknown"]
@@ -78,11 +81,20 @@ class Host(Protocol):
         ...
 
     async def run_silent_turn(
-        self, prompt: str, *, tools: Sequence[str] = (), system_prompt: str = "", timeout: float = 120.0
+        self,
+        prompt: str,
+        *,
+        tools: Sequence[str | Tool] = (),
+        system_prompt: str = "",
+        timeout: float = 120.0,
+        history: Sequence[Message] | None = None,
+        max_calls: int = 0,
     ) -> SilentTurn:
-        """Run a bounded turn on the session's history that is neither shown nor stored as talk.
+        """Run a bounded turn on the session's history that is neither shown nor stored.
 
-        `tools` names the tools on offer.
+        `tools`: what is on offer, by name or as tools of its own. `system_prompt` is added to the
+        session's. `history`: other messages than the session's. At most `max_calls` model calls (0: no
+        limit) within `timeout` seconds. Tools and hooks see the trigger `memory`.
         """
         ...
 
