@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamella.errors import LamellaError, MemoryConflict, UsageError
+from lamella.memory.hunks import content_hash
 from lamella.memory.journal import read_journal
-from lamella.memory.writer import MemoryWriter, content_hash
+from lamella.memory.writer import MemoryWriter
 from lamella.types.memory import Provenance
 
 DATA = Path(__file__).parents[2] / "data" / "memory"

@@ -8,50 +8,57 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
-from attrs import frozen
+from attrs import fields, frozen
 
+from lamella.errors import LamellaError, UsageError
+from lamella.memory.hunks import Hunk
 from lamella.types.memory import Provenance
 
 NAME = "memory-journal.jsonl"
 
+Mode: TypeAlias = Literal["append", "replace", "undo"]
 
-@frozen(slots=True)
-class JournalEntry:
-    """One write: when (UTC, ISO), which file, first and last new line, bytes added (negative: fewer).
 
-    `before` and `after` are SHA-256 of the whole file; `before` is empty for a new file.
+class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One write: its id, when (UTC, ISO), which file of which workspace, and what changed in it.
+
+    `start_line` and `end_line` are what was asked for; the title of a new daily note stands above them.
+    `bytes` were added (negative: fewer). `before` and `after` are SHA-256 of the whole file, empty when
+    there is none. `undoes` is the id of the write that an undo takes back. The last five are a `Provenance`.
     """
 
+    id: str
     time: str
+    workspace: str
     path: str
-    mode: str
+    mode: Mode
     start_line: int
     end_line: int
     bytes: int
     before: str
     after: str
-    provenance: Provenance
+    hunks: tuple[Hunk, ...]
+    undoes: str = ""
+    actor: str
+    session_key: str = ""
+    session_id: str = ""
+    entry_id: str = ""
+    trigger: str = ""
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance(**{a.name: getattr(self, a.name) for a in fields(Provenance)})
+
+    @property
+    def created(self) -> bool:
+        """Whether the write made its file."""
+        return not self.before
 
     def to_json(self) -> dict[str, Any]:
-        who = self.provenance
-        return {
-            "time": self.time,
-            "path": self.path,
-            "mode": self.mode,
-            "startLine": self.start_line,
-            "endLine": self.end_line,
-            "bytes": self.bytes,
-            "before": self.before,
-            "after": self.after,
-            "actor": who.actor,
-            "sessionKey": who.session_key,
-            "sessionId": who.session_id,
-            "entryId": who.entry_id,
-            "trigger": who.trigger,
-        }
+        return dict(msgspec.to_builtins(self))
 
 
 @frozen(slots=True)
@@ -61,39 +68,42 @@ class Journal:
     entries: tuple[JournalEntry, ...]
     damaged: int = 0
 
+    def find(self, beginning: str) -> JournalEntry:
+        """The entry whose id is or begins so. Raises `UsageError` for none, and for several."""
+        found = [e for e in self.entries if beginning and e.id.startswith(beginning)]
+        if len(found) != 1:
+            count = str(len(found) or "no")
+            raise UsageError(
+                f"{count} memory writes have ids that begin with {beginning!r}",
+                hint="`lamella memory log` shows the ids.",
+            )
+        return found[0]
 
-class _Line(msgspec.Struct, rename="camel"):
-    time: str
-    path: str
-    mode: str
-    start_line: int
-    end_line: int
-    bytes: int
-    before: str
-    after: str
-    actor: str
-    session_key: str = ""
-    session_id: str = ""
-    entry_id: str = ""
-    trigger: str = ""
+    def undone_by(self, entry_id: str) -> JournalEntry | None:
+        """The undo of a write that holds, that is, has not been undone itself."""
+        undos = (e for e in reversed(self.entries) if e.undoes == entry_id)
+        return next((e for e in undos if self.undone_by(e.id) is None), None)
 
 
-_decode = msgspec.json.Decoder(_Line).decode
+_decode = msgspec.json.Decoder(JournalEntry).decode
 
 
 def read_journal(state_dir: Path) -> Journal:
-    """The journal of an agent's state folder; empty when there is none. Raises `OSError`."""
+    """The journal of an agent's state folder; empty when there is none. Raises `LamellaError`."""
+    path = state_dir / NAME
     try:
-        data = (state_dir / NAME).read_bytes()
+        data = path.read_bytes()
     except FileNotFoundError:
         return Journal(())
+    except OSError as error:
+        raise LamellaError(f"cannot read {path}: {error.strerror}") from error
     entries: list[JournalEntry] = []
     damaged = 0
     for line in data.split(b"\n"):
         if not line.strip(b" \t\r\x00"):
             continue
         try:
-            entries.append(_entry(_decode(line)))
+            entries.append(_decode(line))
         except msgspec.MsgspecError:
             damaged += 1
     return Journal(tuple(entries), damaged)
@@ -106,7 +116,7 @@ def append_entry(state_dir: Path, entry: JournalEntry) -> int:
     an append that fails leaves the journal as it was.
     """
     path = state_dir / NAME
-    line = msgspec.json.encode(entry.to_json()) + b"\n"
+    line = msgspec.json.encode(entry) + b"\n"
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
     try:
         size = os.fstat(fd).st_size
@@ -133,18 +143,3 @@ def roll_back(state_dir: Path, size: int) -> None:
 def _ends_with_newline(fd: int, size: int) -> bool:
     os.lseek(fd, size - 1, os.SEEK_SET)
     return os.read(fd, 1) == b"\n"
-
-
-def _entry(line: _Line) -> JournalEntry:
-    who = Provenance(line.actor, line.session_key, line.session_id, line.entry_id, line.trigger)
-    return JournalEntry(
-        line.time,
-        line.path,
-        line.mode,
-        line.start_line,
-        line.end_line,
-        line.bytes,
-        line.before,
-        line.after,
-        who,
-    )

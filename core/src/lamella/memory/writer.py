@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import re
+import secrets
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 import filelock
-from attrs import frozen
+from attrs import asdict, frozen
 
 from lamella.errors import LamellaError, MemoryConflict, UsageError
 from lamella.memory import journal
-from lamella.memory.paths import FOLDER, MemoryFile, memory_file
+from lamella.memory.hunks import Hunk, content_hash, hunks_between
+from lamella.memory.paths import FOLDER, MemoryFile, memory_file, real_workspace
 from lamella.memory.reading import load
+from lamella.memory.undo import undone
 from lamella.text.days import human_day, utc_iso, utc_now, zone
 from lamella.text.files import BOM, decode_text, main_newline, sync_directory, write_atomic
 from lamella.text.unicode import well_formed
@@ -29,11 +31,6 @@ from lamella.types.memory import MemoryWrite, Provenance
 _DAILY = re.compile(rf"{FOLDER}/(\d{{4}}-\d\d-\d\d)\.md")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _LOCK = "memory-writer.lock"
-
-
-def content_hash(data: bytes) -> str:
-    """SHA-256 of a file's bytes, as hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
 
 
 class MemoryWriter:
@@ -97,13 +94,37 @@ class MemoryWriter:
             old = self._read(file)
             if (None if old is None else content_hash(old)) != expected_hash:
                 raise _conflict(file.name)
-            plan = _plan_replace(file.name, old, well_formed(text))
-            return self._commit(file, "replace", old, plan, provenance)
+            return self._commit(file, old, _plan_replace(file.name, old, well_formed(text)), provenance)
+
+    def undo(self, entry_id: str, provenance: Provenance) -> MemoryWrite:
+        """Take a write back, by its id in the journal or the beginning of it; the undo is a write too.
+
+        What it added goes, what it replaced comes back, and all other lines stay byte for byte. A file
+        that the write made goes when nothing else is in it. Raises `MemoryConflict` with a diff when its
+        lines are not there any more as they were written, and `UsageError` for a write that does not
+        exist, has been undone, or replaced what the journal does not keep.
+        """
+        with self._locked():
+            written = journal.read_journal(self.state_dir)
+            entry = written.find(entry_id)
+            if entry.workspace != str(real_workspace(self.workspace)):
+                raise UsageError(f"write {entry.id} was made in workspace {entry.workspace}")
+            earlier = written.undone_by(entry.id)
+            if earlier is not None:
+                raise UsageError(
+                    f"write {entry.id} is undone already, by {earlier.id}", hint="Undo that one to have it again."
+                )
+            file = memory_file(self.workspace, entry.path)
+            old = self._read(file)
+            data = undone(entry, old or b"")
+            hunks = hunks_between(old or b"", data or b"")
+            plan = _Plan("undo", data, hunks[0].line, hunks[-1].end_line, hunks, entry.id)
+            return self._commit(file, old, plan, provenance)
 
     def _append(self, name: str, lines: str, provenance: Provenance) -> MemoryWrite:
         file = memory_file(self.workspace, name)
         old = self._read(file)
-        return self._commit(file, "append", old, _plan_append(file.name, old, lines), provenance)
+        return self._commit(file, old, _plan_append(file.name, old, lines), provenance)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -128,20 +149,22 @@ class MemoryWriter:
             content = load(file)
         return None if content is None else content.data
 
-    def _commit(
-        self, file: MemoryFile, mode: str, old: bytes | None, plan: _Plan, provenance: Provenance
-    ) -> MemoryWrite:
-        write = MemoryWrite(file.name, plan.start_line, plan.end_line, len(plan.data) - len(old or b""))
+    def _commit(self, file: MemoryFile, old: bytes | None, plan: _Plan, provenance: Provenance) -> MemoryWrite:
+        write = MemoryWrite(file.name, plan.start_line, plan.end_line, len(plan.data or b"") - len(old or b""))
         entry = journal.JournalEntry(
+            id=secrets.token_hex(6),
             time=utc_iso(self._clock()),
+            workspace=str(real_workspace(self.workspace)),
             path=file.name,
-            mode=mode,
+            mode=plan.mode,
             start_line=write.start_line,
             end_line=write.end_line,
             bytes=write.bytes_written,
             before="" if old is None else content_hash(old),
-            after=content_hash(plan.data),
-            provenance=provenance,
+            after="" if plan.data is None else content_hash(plan.data),
+            hunks=plan.hunks,
+            undoes=plan.undoes,
+            **asdict(provenance),
         )
         with _explained(file.name):
             self._make_folders(file)
@@ -150,7 +173,7 @@ class MemoryWriter:
                 raise _conflict(file.name)
             size = journal.append_entry(self.state_dir, entry)
             try:
-                write_atomic(file.path, plan.data)
+                _put(file.path, plan.data)
             except BaseException:
                 if self._read(file) != plan.data:
                     journal.roll_back(self.state_dir, size)
@@ -166,24 +189,31 @@ class MemoryWriter:
 
 @frozen(slots=True)
 class _Plan:
-    """A file's new content, and which of its lines are new."""
+    """A file's new content (None: no file), which of its lines are new, and all that changes."""
 
-    data: bytes
+    mode: journal.Mode
+    data: bytes | None
     start_line: int
     end_line: int
+    hunks: tuple[Hunk, ...]
+    undoes: str = ""
 
 
 def _plan_append(name: str, old: bytes | None, lines: str) -> _Plan:
+    end = lines.count("\n")
     if not old or old == BOM:
         daily = _DAILY.fullmatch(name)
-        title = f"# {daily[1]}\n\n" if daily else ""
-        start = title.count("\n") + 1
-        return _Plan((old or b"") + f"{title}{lines}\n".encode(), start, start + lines.count("\n"))
+        title = (old or b"") + (f"# {daily[1]}\n\n" if daily else "").encode()
+        start = title.count(b"\n") + 1
+        data = title + f"{lines}\n".encode()
+        # The title is a change of its own: it stays when the text is taken back and others follow it.
+        hunks = (*hunks_between(b"", title), *hunks_between(title, data))
+        return _Plan("append", data, start, start + end, hunks)
     newline = main_newline(_utf8(name, old)).encode()
     joint = b"" if old.endswith(b"\n") else newline
     start = old.count(b"\n") + len(joint.strip(b"\r")) + 1
-    new = lines.encode().replace(b"\n", newline) + newline
-    return _Plan(old + joint + new, start, start + lines.count("\n"))
+    data = old + joint + lines.encode().replace(b"\n", newline) + newline
+    return _Plan("append", data, start, start + end, hunks_between(old, data))
 
 
 def _plan_replace(name: str, old: bytes | None, text: str) -> _Plan:
@@ -193,7 +223,18 @@ def _plan_replace(name: str, old: bytes | None, text: str) -> _Plan:
             text = text.replace("\n", newline)
         if old.startswith(BOM) and not text.startswith("\ufeff"):
             text = "\ufeff" + text
-    return _Plan(text.encode(), 1, max(text.count("\n") + (not text.endswith("\n")), 1))
+    data = text.encode()
+    end = max(text.count("\n") + (not text.endswith("\n")), 1)
+    return _Plan("replace", data, 1, end, hunks_between(old or b"", data))
+
+
+def _put(path: Path, data: bytes | None) -> None:
+    """Replace a file's content, or remove it."""
+    if data is not None:
+        write_atomic(path, data)
+        return
+    path.unlink(missing_ok=True)
+    sync_directory(path.parent)
 
 
 def _utf8(name: str, old: bytes) -> str:

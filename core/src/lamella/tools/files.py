@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lamella.errors import LamellaError, ToolError
+from lamella.memory.hunks import content_hash
 from lamella.memory.paths import memory_name
-from lamella.memory.writer import MemoryWriter, content_hash
+from lamella.memory.writer import MemoryWriter
 from lamella.text.files import write_atomic
 from lamella.tools.schemas import parameters, string
 from lamella.tools.workspace import Workspace
