@@ -19,6 +19,7 @@ from lamella.agent.room import Room
 from lamella.agent.workbench import Workbench
 from lamella.errors import ContextOverflow, LamellaError, ModelAborted, ModelError, SessionError
 from lamella.plugins.hooks import merge_additions
+from lamella.sessions.watch import silent_leaks
 from lamella.text.days import unix_ms
 from lamella.types import events as e
 from lamella.types import hooks as h
@@ -263,12 +264,13 @@ class Turn:
         self.bench.record.finish(fields, total_usage(messages), compactions=0, entries=added)
 
     def _watched(self) -> dict[str, Any]:
-        """How many turns the session had, and how large it was when they began to be counted."""
+        """How many turns the session had, how large it was when they began to be counted, and what stands
+        in its history that should not."""
         entry = self.bench.record.read()
-        turns = entry.get("turns")
+        turns, leaks = entry.get("turns"), silent_leaks(self.bench.file.context().messages) or None
         if isinstance(turns, int):
-            return {"turns": turns + 1}
-        return {"turns": 1, "turnsFromBytes": self._bytes_before}
+            return {"turns": turns + 1, "silentLeaks": leaks}
+        return {"turns": 1, "turnsFromBytes": self._bytes_before, "silentLeaks": leaks}
 
     def _emit(self, event: e.AgentEvent) -> None:
         """Store what a `message_end` completes, then tell."""

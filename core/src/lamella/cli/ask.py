@@ -58,7 +58,7 @@ def ask(
     result = asyncio.run(run())
     if as_json:
         Out.json(result_json(runtime, result))
-    elif not stream or result.handled:
+    elif result.text and (not stream or result.handled):
         Out.write(result.text)
     return finish(result)
 
@@ -78,6 +78,8 @@ def say_if_no_memory(runtime: Runtime) -> None:
 def finish(result: TurnResult) -> int:
     """The exit code of a turn; its error goes to stderr."""
     if result.error is None:
+        if not (result.text or result.silent or result.handled):
+            warn("The model gave no answer.")
         return 0
     if result.aborted:
         warn("Interrupted; what had arrived is kept.")
@@ -97,6 +99,7 @@ def result_json(runtime: Runtime, result: TurnResult) -> dict[str, Any]:
         "stopReason": reply.stop_reason if reply else None,
         "usage": dump_usage(result.usage),
         "compactions": result.compactions,
+        "silent": result.silent,
         "notices": [{"code": n.code, "message": n.message} for n in runtime.notices],
         "error": {"type": type(error).__name__, "message": str(error)} if error else None,
     }

@@ -32,7 +32,7 @@ async def run_command(runtime: Runtime, session: Session, text: str) -> tuple[bo
     if not text.startswith("/") or text.startswith("//"):
         return False, ""
     word, _, rest = text[1:].partition(" ")
-    name, rest = word.lower(), rest.strip()
+    name, rest = word.lower().removesuffix(":"), rest.strip()
     if name in ("new", "reset"):
         session.reset(bare=not rest)
         if not rest:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
-from lamella.errors import ConfigError, Problem
+from lamella.config.budget import budget_problems
+from lamella.errors import ConfigError, LamellaError, Problem
+
+if TYPE_CHECKING:
+    from lamella.runtime import Runtime
 
 
 @click.group()
@@ -78,7 +83,17 @@ def check_everything(common: CommonOptions) -> list[Problem]:
         _ = runtime.estimate
     except ConfigError as error:
         found += error.problems
+    found += window_problems(runtime)
     return [evolve(problem, level="error") for problem in found]
+
+
+def window_problems(runtime: Runtime) -> list[Problem]:
+    """Settings that the window of the chosen model does not allow; none when it cannot be opened."""
+    try:
+        window = runtime.environment.window(runtime.model)
+    except LamellaError:  # a missing key or package is told when the model is used
+        return []
+    return budget_problems(runtime.settings.compaction, window, runtime.config.origin)
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})  # -5 is a value

@@ -82,6 +82,10 @@ def status_text(state: SessionStatus, timezone: str = "") -> str:
     for name in ("updatedAt", "memoryFlushAt"):
         if name in fields:
             fields[name] = local_minute(fields[name], timezone)
+    fields["compactions"] = "; ".join(
+        f"turn {c.turn}: {c.before} became {c.after} ({c.cause}, memory: {c.flush})" for c in state.compactions[-3:]
+    )
+    fields["findings"] = "; ".join(finding.message for finding in state.findings)
     fields["fresh"] = "yes" if state.fresh else "no, an estimate"
     for name in ("totals", "memory"):
         parts = fields.get(name, {}).items()

@@ -27,6 +27,7 @@ from lamella.models.offline_phrases import (
 from lamella.models.whole import stream_whole
 from lamella.text.estimate import estimate_text, estimate_tokens
 from lamella.text.javascript import js_json
+from lamella.text.silent import SILENT
 from lamella.text.summary import SummaryLimits, lasting_facts, summarize_text
 from lamella.text.summary_format import COMPACT_HEADINGS, same_words
 from lamella.types.messages import (
@@ -43,11 +44,10 @@ from lamella.types.messages import (
 )
 from lamella.types.model import ModelRequest, StreamEvent, ToolSpec
 
-SILENT = "NO_REPLY"
-
 _SEARCH_TOOLS = ("memory_search", "memory_recall")
 _GET_TOOLS = ("memory_get",)
 _APPEND_TOOLS = ("memory_append", "memory_store")
+_SAVING_TOOLS = (*_APPEND_TOOLS, "write")  # in silent turns, where `write` appends
 _MAX_QUERY_CHARS = 500
 _CONVERSATION = re.compile(r"<conversation>\n?(.*)\n?</conversation>", re.DOTALL)
 _PREVIOUS = re.compile(r"<previous-summary>\n?(.*)\n?</previous-summary>", re.DOTALL)
@@ -215,10 +215,10 @@ def _first_line(result: ToolResultMessage) -> str:
 
 def _flush(turn: _Turn) -> TextBlock | ToolCall:
     """Save what should outlast a compaction; never say anything."""
-    append = turn.tool(_APPEND_TOOLS)
-    if append is None or turn.result_of(_APPEND_TOOLS) is not None:
+    append = turn.tool(_SAVING_TOOLS)
+    if append is None or turn.result_of(_SAVING_TOOLS) is not None:
         return TextBlock(SILENT)
-    saved = _already_saved(turn.before)
+    saved = _already_saved(turn.before) + same_words(turn.prompt)  # which holds the end of the note
     told = (asked_to_remember(fact) or fact for fact in lasting_facts(turn.before))
     facts = [fact for fact in dict.fromkeys(told) if same_words(fact) not in saved]
     if not facts:

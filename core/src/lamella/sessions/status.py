@@ -10,6 +10,7 @@ from attrs import frozen
 from lamella.config.budget import budget
 from lamella.config.schema import Settings
 from lamella.sessions.store import Located
+from lamella.sessions.watch import CompactionNote, Finding, findings, notes_of
 
 WATCH_SHARE = 0.70
 HIGH_SHARE = 0.80
@@ -34,6 +35,10 @@ class SessionStatus:
     memory_flush_at: int | None
     memory_flush_compaction_count: int | None
     last_flush_outcome: str | None
+    turns: int | None
+    bytes_per_turn: int | None
+    compactions: tuple[CompactionNote, ...]
+    findings: tuple[Finding, ...]
     transcript_bytes: int | None
     transcript_entries: int | None
     totals: Mapping[str, Any]
@@ -75,6 +80,10 @@ class SessionStatus:
             "memoryFlushAt": self.memory_flush_at,
             "memoryFlushCompactionCount": self.memory_flush_compaction_count,
             "lastFlushOutcome": self.last_flush_outcome,
+            "turns": self.turns,
+            "bytesPerTurn": self.bytes_per_turn,
+            "compactions": [note.to_json() for note in self.compactions],
+            "findings": [finding.to_json() for finding in self.findings],
             "transcriptBytes": self.transcript_bytes,
             "transcriptEntries": self.transcript_entries,
             "totals": dict(self.totals),
@@ -92,9 +101,12 @@ def session_status(row: Located, settings: Settings, memory: Mapping[str, Any]) 
     if used is None and fresh:
         used = _int(entry.get("totalTokens"))  # an entry that OpenClaw wrote
     reserve = _int(entry.get("reserveTokens"))
-    if reserve is None and window is not None:
-        reserve = budget(settings.compaction, window).reserve
+    limits = budget(settings.compaction, window) if window is not None else None
+    if reserve is None and limits is not None:
+        reserve = limits.reserve
     left = None if used is None or window is None or reserve is None else window - reserve - used
+    flush_at = limits.flush_at if limits is not None else 0
+    compactions = tuple(notes_of(entry))
     model = "/".join(str(entry[k]) for k in ("modelProvider", "model") if entry.get(k))
     return SessionStatus(
         key=row.key,
@@ -106,12 +118,16 @@ def session_status(row: Located, settings: Settings, memory: Mapping[str, Any]) 
         window_tokens=window,
         reserve_tokens=reserve,
         to_compaction=left,
-        to_flush=None,
+        to_flush=flush_at - used if flush_at and used is not None else None,
         compaction_count=_int(entry.get("compactionCount")) or 0,
         last_compaction_cause=_text(entry.get("lastCompactionCause")),
         memory_flush_at=_int(entry.get("memoryFlushAt")),
         memory_flush_compaction_count=_int(entry.get("memoryFlushCompactionCount")),
         last_flush_outcome=_text(entry.get("lastFlushOutcome")),
+        turns=_int(entry.get("turns")),
+        bytes_per_turn=_bytes_per_turn(entry),
+        compactions=compactions,
+        findings=tuple(findings(compactions, _int(entry.get("silentLeaks")) or 0)),
         transcript_bytes=_int(entry.get("transcriptBytes")),
         transcript_entries=_int(entry.get("transcriptEntries")),
         totals=entry["lifetimeUsage"] if isinstance(entry.get("lifetimeUsage"), Mapping) else {},
@@ -119,6 +135,14 @@ def session_status(row: Located, settings: Settings, memory: Mapping[str, Any]) 
         last_error=_text(entry.get("lastError")),
         transcript=str(row.path),
     )
+
+
+def _bytes_per_turn(entry: Mapping[str, Any]) -> int | None:
+    """How much a turn adds to the transcript, on average of the turns that were counted."""
+    turns, size = _int(entry.get("turns")), _int(entry.get("transcriptBytes"))
+    if not turns or size is None:
+        return None
+    return (size - (_int(entry.get("turnsFromBytes")) or 0)) // turns
 
 
 def _int(value: Any) -> int | None:

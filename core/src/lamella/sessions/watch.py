@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import asdict, frozen
+
+from lamella.text.silent import SILENT
+from lamella.types.messages import Message, UserMessage, text_of
 
 # Compactions of a session that are kept in its entry; the newest.
 KEPT_COMPACTIONS = 10
@@ -14,6 +17,7 @@ KEPT_COMPACTIONS = 10
 CLOSE_TURNS = 3
 LITTLE_FREED = 0.20
 _BIG_PART = 0.4
+_FLUSH = re.compile(r"memory flush|will soon be compacted", re.IGNORECASE)
 
 
 @frozen(slots=True)
@@ -85,9 +89,13 @@ def findings(notes: Sequence[CompactionNote], leaks: int = 0) -> list[Finding]:
     return found
 
 
-def closest(notes: Sequence[CompactionNote]) -> int | None:
-    """The fewest turns between two compactions; None with fewer than two."""
-    return min((b.turn - a.turn for a, b in pairwise(notes)), default=None)
+def silent_leaks(messages: Iterable[Message]) -> int:
+    """Prompts of flushes that stand in a history as if a user had written them. lamella stores none;
+    other programs do."""
+    return sum(
+        SILENT in text and _FLUSH.search(text) is not None
+        for text in (text_of(message.content) for message in messages if isinstance(message, UserMessage))
+    )
 
 
 def _frees_little(note: CompactionNote) -> list[Finding]:
@@ -122,7 +130,5 @@ def _without_flush(notes: Sequence[CompactionNote]) -> list[Finding]:
     missed = [note for note in notes if note.flush.startswith(("none", "failed"))]
     if not missed:
         return []
-    text = (
-        f"{len(missed)} of the last {len(notes)} compactions had no flush; the last one: {missed[-1].flush}"
-    )
+    text = f"{len(missed)} of the last {len(notes)} compactions had no flush; the last one: {missed[-1].flush}"
     return [Finding("compactions_without_flush", text)]

@@ -92,6 +92,12 @@ class Config:
         "Add sources to results: on, off, or auto (where one person reads).",
         check=one_of("auto", "on", "off"),
     )
+    flush: bool = setting(True, "Save what matters to today's note in a silent turn before history is compacted.")
+    flush_prompt: str = setting(
+        "", "Replaces the prompt of a flush; YYYY-MM-DD becomes the day, and rules that it lacks are added."
+    )
+    flush_system_prompt: str = setting("", "Replaces what a flush adds to the system prompt, likewise.")
+    flush_timeout_seconds: float = setting(120.0, "Time limit of a flush.", check=between(1, 170))
     read_lines: int = setting(
         120, "Lines that memory_get returns, unless the call asks for another number.", check=between(1, 10_000)
     )

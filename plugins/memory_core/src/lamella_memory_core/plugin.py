@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 from lamella.plugins import hookimpl
 from lamella.types.hooks import (
+    AgentEnded,
+    BeforeCompaction,
     BeforePromptBuild,
+    BeforeTurn,
+    FlushReport,
     MemoryContext,
     PromptAddition,
     PromptSection,
@@ -18,6 +22,7 @@ from lamella.types.host import Host
 from lamella.types.memory import BackendContext, BackendRegistration, MemoryBackend, MemoryService
 from lamella.types.tools import Tool
 from lamella_memory_core.config import Config as _Config
+from lamella_memory_core.flush import Flush
 from lamella_memory_core.prompt import memory_sections
 from lamella_memory_core.tools import memory_tools
 
@@ -38,6 +43,7 @@ class MemoryCore:
         self.config = config
         self._memory: Memory | None = None
         self._recaller: Recaller | None = None
+        self._flush: Flush | None = None
 
     @hookimpl
     def register_memory_backends(self, context: RegistrationContext) -> Iterable[BackendRegistration]:
@@ -48,6 +54,7 @@ class MemoryCore:
         from lamella_memory_core.service import Memory
 
         self._memory = Memory(context, self.config)
+        self._flush = Flush(self._memory.writer, self.config)
         if self.config.auto_recall:
             from lamella_memory_core.recaller import Recaller
 
@@ -58,6 +65,20 @@ class MemoryCore:
     async def session_start(self, event: SessionStart, host: Host) -> None:
         if self._memory is not None and self.config.sync_on_session_start:
             self._memory.sync_in_background()
+
+    @hookimpl
+    async def before_turn(self, event: BeforeTurn, host: Host) -> None:
+        if self._flush is not None:
+            await self._flush.before_turn(event, host)
+
+    @hookimpl
+    async def before_compaction(self, event: BeforeCompaction, host: Host) -> FlushReport | None:
+        return await self._flush.before_compaction(event, host) if self._flush is not None else None
+
+    @hookimpl
+    async def agent_end(self, event: AgentEnded, host: Host) -> None:
+        if self._flush is not None:
+            self._flush.turn_ended(host)
 
     @hookimpl
     async def before_prompt_build(self, event: BeforePromptBuild, host: Host) -> PromptAddition | None:
