@@ -11,7 +11,7 @@ from lamella.runtime import Runtime
 from lamella.types import events as e
 
 # Small prompts, so that tests with small windows measure the conversation and nothing else.
-BUILT_IN_TOOLS = ["read", "write", "edit", "grep", "find", "ls"]
+BUILT_IN_TOOLS = ["read", "write", "edit", "grep", "find", "ls", "session_recall"]
 QUICK = {"retry.base_delay_ms": 1, "compaction.reserve_tokens_floor": 0, "tools.deny": BUILT_IN_TOOLS}
 
 

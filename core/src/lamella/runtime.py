@@ -269,7 +269,8 @@ class Runtime:
     def tools(self) -> dict[str, Tool]:
         """The tools on offer, by name."""
         section = self.settings.tools
-        registry = ToolRegistry(builtin_tools(self.workspace, exec_enabled=section.exec, memory_writer=self.writer))
+        own = builtin_tools(self.workspace, exec_enabled=section.exec, memory_writer=self.writer, sessions=self.store)
+        registry = ToolRegistry(own)
         found = [evolve(tool, owner=plugin) for plugin, tool in self.hooks.register_tools(self._registration(True))]
         for tool in (*self.options.tools, *found):
             rejected = registry.register(tool)

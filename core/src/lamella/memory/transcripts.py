@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from lamella.errors import UsageError
+from lamella.sessions.hidden import is_hidden
 from lamella.sessions.keys import parse_key
 from lamella.sessions.lines import decode_line
 from lamella.text.redact import redact
@@ -23,9 +24,6 @@ SOURCE = "sessions"
 _FILE = re.compile(r".+\.jsonl(?:\.(?:reset|deleted)\..+)?")
 _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
-# Replies that nobody is shown, and prompts of the program itself.
-_SILENT = frozenset({"NO_REPLY", "HEARTBEAT_OK"})
-_OWN_PROMPTS = ("Pre-compaction memory flush", "Read HEARTBEAT.md if it exists")
 # What plugins put before a prompt is memory already. Some programs store it with the prompt.
 _RECALLED = re.compile(r"<(relevant-memories|recalled-memory)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 # Sessions that no person takes part in.
@@ -85,6 +83,6 @@ def _said(entry: JsonObject) -> str:
     speaker = _SPEAKERS.get(str(message.get("role")))
     text = redact(_RECALLED.sub(" ", text_of(parse_content(message.get("content")), " ")))
     words = " ".join(text.split())
-    if speaker is None or not words or words in _SILENT or words.startswith(_OWN_PROMPTS):
+    if speaker is None or is_hidden(words):
         return ""
     return f"{speaker}: {words}"
