@@ -132,4 +132,5 @@ def _delete_chunks(connection: Connection, file_id: int) -> None:
     connection.exec_driver_sql(
         "DELETE FROM chunks_fts WHERE rowid IN (SELECT id FROM chunks WHERE file_id = ?)", (file_id,)
     )
+    connection.exec_driver_sql("INSERT INTO dropped SELECT hash FROM chunks WHERE file_id = ?", (file_id,))
     connection.execute(delete(chunks).where(chunks.c.file_id == file_id))

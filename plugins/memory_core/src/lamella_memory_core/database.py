@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 APPLICATION_ID = 0x6C616D65  # "lame": tells our database from a foreign one
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 NAME = "memory.sqlite"
 _BUSY_SECONDS = 10.0
@@ -274,6 +274,8 @@ def _recreate(connection: Connection, identity: str, *, vectors_too: bool = Fals
     if vectors_too:
         vector_metadata.drop_all(connection)
     vector_metadata.create_all(connection)
+    connection.exec_driver_sql("UPDATE embedders SET filled = -1")
+    connection.exec_driver_sql("INSERT INTO dropped SELECT DISTINCT hash FROM vectors")
     connection.exec_driver_sql(CREATE_FTS)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(insert(meta), [{"key": k, "value": v} for k, v in _facts(identity).items()])

@@ -66,9 +66,17 @@ CREATE_FTS = f'CREATE VIRTUAL TABLE chunks_fts USING fts5(body, name, tokenize="
 # find them again. So this is the vector table and the embedding cache in one.
 vector_metadata = MetaData()
 
+# `filled`: the number of a state whose texts all have vectors of this embedder; what came later may not.
 embedders = Table(
-    "embedders", vector_metadata, Column("id", Integer, primary_key=True), Column("identity", String, unique=True)
+    "embedders",
+    vector_metadata,
+    Column("id", Integer, primary_key=True),
+    Column("identity", String, unique=True),
+    Column("filled", Integer, nullable=False, server_default="-1"),
 )
+
+# Hashes of texts that a passage has lost: their vectors go, unless another passage has the text.
+dropped = Table("dropped", vector_metadata, Column("hash", String, nullable=False))
 
 # `hash` is that of the chunk's text; `vector` is little-endian float32.
 vectors = Table(

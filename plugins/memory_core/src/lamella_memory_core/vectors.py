@@ -10,6 +10,8 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
+
 from lamella.errors import LamellaError
 from lamella.types.memory import Embedder, ProgressListener, SyncProgress
 from lamella_memory_core.database import Database, mark_changed
@@ -18,23 +20,48 @@ if TYPE_CHECKING:
     from lamella_memory_core.arrays import Singles
 
 GROUP = 128  # texts that are embedded and stored at once
+_STATE = """
+SELECT birth, number, coalesce((SELECT filled FROM embedders WHERE identity = ?), -1) FROM generation
+"""
+# Texts of files that are older than the last complete filling have their vectors.
 _PENDING = """
-SELECT hash FROM chunks WHERE NOT EXISTS (
+SELECT hash FROM chunks WHERE file_id IN (SELECT id FROM files WHERE version > ?) AND NOT EXISTS (
     SELECT 1 FROM vectors WHERE vectors.hash = chunks.hash
     AND embedder_id = (SELECT id FROM embedders WHERE identity = ?)
 ) GROUP BY hash ORDER BY min(id)
 """
 _TEXTS = "SELECT hash, min(text) FROM chunks WHERE hash IN ({marks}) GROUP BY hash ORDER BY min(id)"
-_LEFT_OVER = "FROM vectors WHERE hash NOT IN (SELECT hash FROM chunks)"
+_DROP = """
+DELETE FROM vectors WHERE embedder_id IN (SELECT id FROM embedders) AND hash IN (
+    SELECT hash FROM dropped WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.hash = dropped.hash)
+)
+"""
+_FILLED = """
+UPDATE embedders SET filled = ? WHERE identity = ? AND filled < ? AND (SELECT birth FROM generation) = ?
+"""
 
 
 class BadVectors(LamellaError):
     """An embedder gave something that is no vector of its own kind."""
 
 
-def pending(connection: sqlite3.Connection, identity: str) -> list[str]:
-    """Hashes of the texts that the embedder has yet to embed, once each."""
-    return [row[0] for row in connection.execute(_PENDING, (identity,))]
+@frozen(slots=True)
+class _Work:
+    """What a state of the index lacks: hashes of texts without a vector, once each. `filled`: whether the
+    state is known to lack nothing; `dropped`: whether some vectors may have lost their texts."""
+
+    birth: str
+    number: int
+    hashes: tuple[str, ...]
+    filled: bool
+    dropped: bool
+
+
+def _work(connection: sqlite3.Connection, identity: str) -> _Work:
+    birth, number, filled = connection.execute(_STATE, (identity,)).fetchone()
+    waiting = connection.execute(_PENDING, (filled, identity)) if filled < number else ()
+    dropped = connection.execute("SELECT 1 FROM dropped LIMIT 1").fetchone() is not None
+    return _Work(birth, number, tuple(row[0] for row in waiting), filled >= number, dropped)
 
 
 def embed_pending(
@@ -50,19 +77,20 @@ def embed_pending(
     what the embedder raises, and `BadVectors`. `progress` is told before each group.
     """
     with database.read() as connection:
-        waiting = pending(connection, embedder.identity)
-        left_over = connection.execute(f"SELECT 1 {_LEFT_OVER} LIMIT 1").fetchone() is not None
-    if left_over:
+        work = _work(connection, embedder.identity)
+    if work.dropped:
         _drop_left_over(database)
     done = 0
-    for group in _groups(waiting):
+    for group in _groups(work.hashes):
         if stopped():
-            break
-        progress(SyncProgress("vectors", done, len(waiting)))
+            return done
+        progress(SyncProgress("vectors", done, len(work.hashes)))
         texts = _texts(database, group)
         blobs = _blobs(embedder, list(texts.values()))
         _store(database, embedder.identity, list(texts), blobs)
         done += len(texts)
+    if not work.filled:
+        _note_filled(database, embedder.identity, work)
     return done
 
 
@@ -122,4 +150,11 @@ def _store(database: Database, identity: str, hashes: Sequence[str], blobs: Sequ
 
 def _drop_left_over(database: Database) -> None:
     with database.session() as connection, connection.begin():
-        connection.exec_driver_sql(f"DELETE {_LEFT_OVER}")
+        connection.exec_driver_sql(_DROP)
+        connection.exec_driver_sql("DELETE FROM dropped")
+
+
+def _note_filled(database: Database, identity: str, work: _Work) -> None:
+    """Remember that nothing was missing in the state that the work was for."""
+    with database.session() as connection, connection.begin():
+        connection.exec_driver_sql(_FILLED, (work.number, identity, work.number, work.birth))
