@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from cli import lamella
+from inside import lamella as inside
 from notes import make_workspace
 
 from lamella.cli.memory_text import status_text
@@ -74,6 +76,15 @@ def test_watch_speaks_to_people_in_one_line_a_sync(workspace: Path, home: Path) 
         assert process.wait(20) == 0
 
 
+def test_a_workspace_that_vanishes_is_said_in_one_line(workspace: Path, home: Path) -> None:
+    with watching(workspace, home) as process:
+        line(process)
+        shutil.rmtree(workspace)
+        assert line(process).endswith(f"failed: workspace {workspace} does not exist\n")
+        process.send_signal(signal.SIGTERM)
+        assert (process.wait(20), process.stderr.read() if process.stderr else "") == (0, "")
+
+
 def test_watch_needs_a_workspace(tmp_path: Path, home: Path) -> None:
     ran = lamella("memory", "watch", "--workspace", tmp_path / "none", home=home)
     assert (ran.code, ran.out) == (2, "") and "does not exist" in ran.err
@@ -132,6 +143,21 @@ def test_index_says_why_there_are_no_vectors(workspace: Path, home: Path) -> Non
     ran = lamella("memory", "index", "--workspace", workspace, home=home, check=True)
     assert "2 files, 2 indexed" in ran.out
     assert "note: embedder 'nonsuch' is not installed" in ran.err
+
+
+def test_an_embedder_that_fails_is_a_note_and_no_more(workspace: Path, home: Path) -> None:
+    (home / "config.toml").write_text(
+        '[plugins.config.memory-core]\nembedder = "openai"\n'
+        '[plugins.config.embedders.openai]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
+    )
+    search = ("memory", "search", "okapi", "--workspace", workspace)
+    quiet = lamella(*search, home=home, check=True)
+    assert "MEMORY.md#L1" in quiet.out and "only words were compared" in quiet.out
+    assert quiet.err == ""
+    log = home / "logs" / "lamella.log"
+    assert not log.exists()
+    inside(*search, "-v", home=home, check=True)
+    assert "WARNING lamella_memory_core.meaning: embedder openai" in log.read_text()
 
 
 def test_status_says_what_is_out_of_date_and_what_is_off(workspace: Path, home: Path) -> None:

@@ -19,8 +19,8 @@ def lamella(*arguments: str | Path, home: Path, check: bool = False) -> Ran:
     """Run a command on a scratch state folder; without any key in the environment."""
     clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("LAMELLA_")}
     out, err = io.StringIO(), io.StringIO()
-    logger = logging.getLogger("lamella")
-    before = (logger.handlers[:], logger.propagate)
+    logger = logging.getLogger()
+    before = (logger.handlers[:], logger.level)
     with (
         mock.patch.dict(os.environ, {**clean, "LAMELLA_HOME": str(home)}, clear=True),
         mock.patch.object(Out, "stream", None),
@@ -28,7 +28,8 @@ def lamella(*arguments: str | Path, home: Path, check: bool = False) -> Ran:
         contextlib.redirect_stderr(err),
     ):
         code = main([str(a) for a in arguments])
-    logger.handlers[:], logger.propagate = before
+    logger.handlers[:] = before[0]
+    logger.setLevel(before[1])
     ran = Ran(code, out.getvalue(), err.getvalue())
     assert not check or code == 0, ran.err
     return ran

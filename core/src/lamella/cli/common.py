@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+# The name of the handlers that `set_up_logging` makes.
+_LOG = "lamella-cli"
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -148,20 +151,26 @@ def warn(text: str) -> None:
 
 
 def set_up_logging(verbose: bool) -> None:
-    """With -v, log to stderr and to a rotating file in the state folder; else warnings stay silent,
-    since what concerns the user is told as notices."""
-    root = logging.getLogger("lamella")
-    root.handlers.clear()
-    root.propagate = False
-    if not verbose:
-        root.addHandler(logging.NullHandler())
-        return
+    """With -v, log to stderr and to a rotating file in the state folder: all that lamella and its plugins
+    say, and warnings of other libraries. Else warnings stay silent, since what concerns the user is told
+    as notices."""
+    root = logging.getLogger()  # plugins log under names of their own
+    for handler in [h for h in root.handlers if h.name == _LOG]:
+        root.removeHandler(handler)
+        handler.close()
+    handlers = _log_handlers() if verbose else [logging.NullHandler()]
+    for handler in handlers:
+        handler.name = _LOG
+        root.addHandler(handler)
+    if verbose:
+        root.setLevel(logging.DEBUG)
+
+
+def _log_handlers() -> list[logging.Handler]:
     from logging.handlers import RotatingFileHandler
 
     from lamella.paths import Paths
 
-    root.setLevel(logging.DEBUG)
-    form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     file = Paths.from_environment().log_file
     try:
@@ -169,9 +178,15 @@ def set_up_logging(verbose: bool) -> None:
         handlers.append(RotatingFileHandler(file, maxBytes=2_000_000, backupCount=2, encoding="utf-8"))
     except OSError as error:
         warn(f"warning: no log file: {error}")
+    form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     for handler in handlers:
         handler.setFormatter(form)
-        root.addHandler(handler)
+        handler.addFilter(_is_logged)
+    return handlers
+
+
+def _is_logged(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or record.name.startswith("lamella")
 
 
 def print_table(rows: list[list[str]], headings: list[str]) -> None:

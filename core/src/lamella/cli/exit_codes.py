@@ -7,6 +7,7 @@ import logging
 import click
 
 from lamella.errors import LamellaError
+from lamella.text.width import printable
 
 INTERRUPTED = 130
 log = logging.getLogger(__name__)
@@ -15,9 +16,9 @@ logging.getLogger("lamella").addHandler(logging.NullHandler())  # silent until -
 
 def say_error(error: LamellaError) -> None:
     """An error and what to do about it, on stderr."""
-    click.echo(f"Error: {error}", err=True)
+    click.echo(printable(f"Error: {error}"), err=True)
     if error.hint:
-        click.echo(f"  {error.hint}", err=True)
+        click.echo(printable(f"  {error.hint}"), err=True)
 
 
 def report(error: Exception) -> int:
