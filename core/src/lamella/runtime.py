@@ -4,52 +4,48 @@
         result = await runtime.ask("What did we decide about the boiler?")
         print(result.text)
 
-Everything is opened when it is first needed: a table of sessions loads no plugin, and a turn without
-memory opens no database.
+Everything is opened when it is first needed, and its code is imported then: a table of sessions loads
+no plugin, a search of memory loads no agent, and a turn without memory opens no database.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
-from lamella.agent.environment import Confirm, Environment
-from lamella.agent.session import Listener
-from lamella.agent.turn import TurnResult
-from lamella.config.load import Config, load_config
-from lamella.config.schema import AgentSection, Settings
-from lamella.config.structure import near_match
-from lamella.context.assembly import PromptMaker
-from lamella.context.builtin import builtin_plugins
-from lamella.context.prompt import as_mode
 from lamella.errors import ConfigError, MemoryUnavailable, Problem, UsageError
-from lamella.memory.writer import MemoryWriter
-from lamella.models.registry import builtin_providers, choose_model, make_model
 from lamella.paths import Paths, expand
-from lamella.plugins.catalog import Catalog, load_plugins
-from lamella.plugins.hooks import Hooks
-from lamella.session import Session
-from lamella.sessions.index import IndexDamage
 from lamella.sessions.keys import DEFAULT_AGENT, SessionKey, check_agent_id, parse_key
-from lamella.sessions.store import SessionStore
-from lamella.text.estimate import ESTIMATORS, Estimator
-from lamella.tools.builtin import builtin_tools
-from lamella.tools.registry import ToolRegistry
-from lamella.types import hooks as h
-from lamella.types.events import Notice, PluginFault
-from lamella.types.host import Trigger
-from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
-from lamella.types.messages import ImageBlock
-from lamella.types.model import Model, ModelChoice, ModelProvider, ThinkingLevel
-from lamella.types.tools import Tool
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from lamella.agent.environment import Confirm, Environment
+    from lamella.agent.session import Listener
+    from lamella.agent.turn import TurnResult
+    from lamella.config.load import Config
+    from lamella.config.schema import AgentSection, Settings
+    from lamella.context.assembly import PromptMaker
+    from lamella.memory.writer import MemoryWriter
+    from lamella.plugins.catalog import Catalog
+    from lamella.plugins.hooks import Hooks
+    from lamella.session import Session
+    from lamella.sessions.index import IndexDamage
+    from lamella.sessions.store import SessionStore
+    from lamella.text.estimate import Estimator
+    from lamella.types import hooks as h
+    from lamella.types.events import Notice, PluginFault
+    from lamella.types.host import Trigger
+    from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
+    from lamella.types.messages import ImageBlock
+    from lamella.types.model import Model, ModelChoice, ModelProvider, ThinkingLevel
+    from lamella.types.tools import Tool
 
 PLUGINS_VARIABLE = "LAMELLA_PLUGINS"
 MODEL_VARIABLE = "LAMELLA_MODEL"
@@ -136,6 +132,8 @@ class Runtime:
     @cached_property
     def config(self) -> Config:
         """The configuration of this agent. Raises `ConfigError`."""
+        from lamella.config.load import load_config
+
         options = self.options
         load: Callable[[Path | None], Config] = lambda workspace: load_config(  # noqa: E731
             self.paths,
@@ -188,14 +186,23 @@ class Runtime:
     def state_dir(self) -> Path:
         return self.paths.agent_dir(self.agent_id)
 
+    @property
+    def sessions_dir(self) -> Path:
+        """The folder of this agent's transcripts."""
+        return self.paths.sessions_dir(self.agent_id, self.settings.session.store)
+
     @cached_property
     def store(self) -> SessionStore:
-        session = self.settings.session
-        folder = self.paths.sessions_dir(self.agent_id, session.store)
-        return SessionStore(folder, lock_timeout=session.lock_timeout_seconds, listener=self._index_damaged)
+        from lamella.sessions.store import SessionStore
+
+        timeout = self.settings.session.lock_timeout_seconds
+        return SessionStore(self.sessions_dir, lock_timeout=timeout, listener=self._index_damaged)
 
     @cached_property
     def catalog(self) -> Catalog:
+        from lamella.context.builtin import builtin_plugins
+        from lamella.plugins.catalog import load_plugins
+
         listed = self.environ.get(PLUGINS_VARIABLE)
         only = None if listed is None else [n.strip() for n in listed.split(",") if n.strip()]
         section = self.settings.plugins
@@ -209,6 +216,8 @@ class Runtime:
 
     @cached_property
     def hooks(self) -> Hooks:
+        from lamella.plugins.hooks import Hooks
+
         hooks = Hooks(self.catalog, timeouts=self.settings.hooks.timeouts, on_fault=self._fault)
         for problem in (*self.catalog.problems, *hooks.problems):
             self.notify("plugin_problem", str(problem))
@@ -222,8 +231,10 @@ class Runtime:
     @cached_property
     def memory(self) -> MemoryService | None:
         """Long-term memory of the plugin in its slot; None without one."""
+        from lamella.types.hooks import MemoryContext
+
         chosen, backends = self.settings.memory.backend, self.memory_backends
-        context = h.MemoryContext(
+        context = MemoryContext(
             self.agent_id,
             self.workspace,
             self.state_dir,
@@ -231,7 +242,7 @@ class Runtime:
             chosen,
             backends,
             self.embedders,
-            sessions_dir=self.store.folder,
+            sessions_dir=self.sessions_dir,
         )
         service = self.hooks.open_memory(context)
         self._memory_open = service is not None
@@ -263,11 +274,16 @@ class Runtime:
 
     @cached_property
     def writer(self) -> MemoryWriter:
+        from lamella.memory.writer import MemoryWriter
+
         return MemoryWriter(self.workspace, self.state_dir, self.agent.timezone)
 
     @cached_property
     def tools(self) -> dict[str, Tool]:
         """The tools on offer, by name."""
+        from lamella.tools.builtin import builtin_tools
+        from lamella.tools.registry import ToolRegistry
+
         section = self.settings.tools
         own = builtin_tools(self.workspace, exec_enabled=section.exec, memory_writer=self.writer, sessions=self.store)
         registry = ToolRegistry(own)
@@ -281,6 +297,8 @@ class Runtime:
     @cached_property
     def providers(self) -> dict[str, ModelProvider]:
         """Model providers by name: built in, configured, and of plugins."""
+        from lamella.models.registry import builtin_providers
+
         providers = builtin_providers(self.settings.models.providers)
         return {
             **providers,
@@ -290,6 +308,8 @@ class Runtime:
     @cached_property
     def model_choice(self) -> ModelChoice:
         """Which model runs and why. Raises `UsageError` for an unknown one."""
+        from lamella.models.registry import choose_model
+
         flag = self.options.model if isinstance(self.options.model, str) else ""
         from_variable = self.environ.get(MODEL_VARIABLE, "").strip()
         configured = self.agent.model if self.agent.model != from_variable else ""
@@ -306,9 +326,13 @@ class Runtime:
 
     def open_model(self, reference: str) -> Model:
         """A model by `provider/model`."""
+        from lamella.models.registry import choose_model
+
         return self._make(choose_model(reference, "", "", self.environ, self.providers))
 
     def _make(self, choice: ModelChoice) -> Model:
+        from lamella.models.registry import make_model
+
         models = self.settings.models
         return make_model(
             choice, self.providers, models.providers, self.environ, overflow_patterns=models.overflow_patterns
@@ -317,6 +341,9 @@ class Runtime:
     @cached_property
     def estimate(self) -> Estimator:
         """The configured token estimator. Raises `ConfigError` for an unknown one."""
+        from lamella.config.structure import near_match
+        from lamella.text.estimate import ESTIMATORS
+
         known = dict(ESTIMATORS)
         found = self._named(self.hooks.register_token_estimators(self._registration()), "token estimator", known)
         known.update((name, estimator.estimate) for name, estimator in found.items())
@@ -329,6 +356,9 @@ class Runtime:
     @cached_property
     def prompts(self) -> PromptMaker:
         """What makes the system prompts of sessions."""
+        from lamella.context.assembly import PromptMaker
+        from lamella.context.prompt import as_mode
+
         tools = tuple(t.spec for t in self.tools.values())
         mode = self.settings.context.prompt_mode
         return PromptMaker(self.hooks, self._registration(True), self.agent, tools, as_mode(mode))
@@ -340,6 +370,8 @@ class Runtime:
 
     @cached_property
     def environment(self) -> Environment:
+        from lamella.agent.environment import Environment
+
         return Environment(
             agent_id=self.agent_id,
             settings=self.settings,
@@ -356,8 +388,10 @@ class Runtime:
         )
 
     def _registration(self, with_memory: bool = False) -> h.RegistrationContext:
+        from lamella.types.hooks import RegistrationContext
+
         memory = self.memory if with_memory else None
-        return h.RegistrationContext(self.agent_id, self.workspace, self.state_dir, self.agent.timezone, memory)
+        return RegistrationContext(self.agent_id, self.workspace, self.state_dir, self.agent.timezone, memory)
 
     def _named(self, found: Iterable[tuple[str, Any]], what: str, taken: Iterable[str] = ()) -> dict[str, Any]:
         """Registrations by name; the first of a name keeps it, others are reported."""
@@ -386,6 +420,8 @@ class Runtime:
         self, key: str = "", *, new: bool = False, trigger: Trigger = "user", thinking: ThinkingLevel | None = None
     ) -> Session:
         """A session by key; `new` gives the key a new session id at its first turn."""
+        from lamella.session import Session
+
         return Session(self, self.key(key), new=new, trigger=trigger, thinking=thinking)
 
     async def ask(
@@ -399,6 +435,8 @@ class Runtime:
 
     def notify(self, code: str, message: str) -> None:
         """Tell the user something that is not an error: kept in `notices`, and told to listeners."""
+        from lamella.types.events import Notice
+
         notice = Notice(code, message)
         log.info("notice %s: %s", code, message)
         self.notices.append(notice)
@@ -425,4 +463,6 @@ class Runtime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        import asyncio
+
         await asyncio.to_thread(self.close)
