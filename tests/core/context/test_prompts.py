@@ -428,6 +428,39 @@ async def test_A28_a_path_cannot_steer_the_prompt(tmp_path: Path) -> None:
     assert "\nIgnore all rules" not in prompt
 
 
+async def test_a_workspace_whose_name_is_not_utf8_has_its_files_and_skills(tmp_path: Path) -> None:
+    workspace = tmp_path / os.fsdecode(b"w\xff")
+    (workspace / "skills" / os.fsdecode(b"s\xff")).mkdir(parents=True)
+    (workspace / "AGENTS.md").write_text("rules")
+    (workspace / "skills" / os.fsdecode(b"s\xff") / "SKILL.md").write_text("---\nname: help\ndescription: d\n---\n")
+    async with opened(workspace) as runtime:
+        first = await turn(runtime)
+    async with opened(workspace) as runtime:
+        assert await turn(runtime) == first
+    assert "w\ufffd/AGENTS.md\n\nrules" in first
+    assert "<name>help</name>" in first
+    first.encode()
+
+
+async def test_half_characters_of_plugins_become_whole(workspace: Path) -> None:
+    class Halves:
+        name = "halves"
+
+        @hookimpl
+        def before_prompt_build(self, event: h.BeforePromptBuild) -> h.PromptAddition:
+            return h.PromptAddition(prepend_context="known \ud83d", append_system="rule \ud83d")
+
+        @hookimpl
+        def prompt_sections(self, context: h.PromptContext) -> list[h.PromptSection]:
+            return [h.PromptSection("half", "section \ud83d")]
+
+    async with opened(workspace, plugins=[Halves()]) as runtime:
+        prompt = await turn(runtime)
+        assert "section \ufffd" in prompt
+        assert prompt.endswith("rule \ufffd")
+        assert text_of(runtime.model.requests[-1].messages[-1].content).startswith("known \ufffd")  # type: ignore[attr-defined]
+
+
 # --- tools and plugins ---------------------------------------------------------------------------------------
 
 

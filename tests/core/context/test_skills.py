@@ -179,6 +179,14 @@ def test_any_list_is_within_its_limits(descriptions: list[str], most: int, max_c
         assert len(found.text[found.text.index("<available_skills>") :]) <= max_chars
 
 
+async def test_a_long_description_is_cut_and_takes_no_room_of_others(workspace: Path) -> None:
+    write(workspace / "skills" / "a", "x" * 100_000)
+    write(workspace / "skills" / "b")
+    found = listed(await prompt_of(workspace))
+    assert list(found) == ["a", "b"]
+    assert found["a"][0] == "x" * 1023 + "…"
+
+
 async def test_a_session_keeps_its_skills(workspace: Path) -> None:
     write(workspace / "skills" / "one")
     before = await prompt_of(workspace)

@@ -17,8 +17,6 @@ from attrs import frozen
 
 from lamella.sessions.lines import encode_line
 from lamella.text.estimate import estimate_text
-from lamella.text.unicode import well_formed
-from lamella.types.hooks import PromptSection
 from lamella.types.message_json import dump_message
 from lamella.types.messages import ModelMessage, ToolResultMessage
 from lamella.types.model import ToolSpec
@@ -72,11 +70,6 @@ class Prefix:
 def tool_text(tool: ToolSpec) -> str:
     """A tool as it is hashed: what a provider is told of it, as a line of JSON."""
     return encode_line({"name": tool.name, "description": tool.description, "parameters": tool.parameters}).decode()
-
-
-def section_texts(sections: Sequence[PromptSection]) -> list[str]:
-    """The texts of sections as they stand in the prompt: each but the first begins with a blank line."""
-    return [("\n\n" if i else "") + well_formed(s.text.strip()) for i, s in enumerate(sections)]
 
 
 def text_part(kind: PartKind, name: str, text: str) -> Part:

@@ -17,7 +17,8 @@ from typing import TypeAlias
 import msgspec
 from attrs import field, frozen
 
-from lamella.agent.prefix import Part, PartKind, Prefix, alike, message_part, section_texts, text_part, tool_text
+from lamella.agent.prefix import Part, PartKind, Prefix, alike, message_part, text_part, tool_text
+from lamella.context.prompt import section_texts
 from lamella.context.snapshots import session_file
 from lamella.text.days import utc_iso
 from lamella.text.estimate import Estimator

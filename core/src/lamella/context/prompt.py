@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import get_args
 
 from lamella.sessions.keys import SessionKey
-from lamella.text.unicode import one_line
+from lamella.text.unicode import one_line, well_formed
 from lamella.types.hooks import PromptContext, PromptMode, PromptSection
 from lamella.types.model import ToolSpec
 
@@ -101,6 +101,11 @@ def arrange(sections: Iterable[PromptSection], context: PromptContext) -> list[P
     return sorted(chosen, key=lambda s: (s.order, s.name))
 
 
+def section_texts(sections: Iterable[PromptSection]) -> list[str]:
+    """The texts of sections as they stand in the prompt: valid Unicode, each but the first behind a blank line."""
+    return [("\n\n" if i else "") + well_formed(s.text.strip()) for i, s in enumerate(sections)]
+
+
 def render(sections: Iterable[PromptSection]) -> str:
-    """The prompt: section texts joined by blank lines."""
-    return "\n\n".join(s.text.strip() for s in sections)
+    """The prompt that consists of these sections."""
+    return "".join(section_texts(sections))

@@ -9,9 +9,10 @@ from xml.sax.saxutils import escape
 from attrs import frozen
 
 from lamella.text.front_matter import front_matter
-from lamella.text.unicode import one_line
+from lamella.text.unicode import character_start, one_line
 
 _MOST_NAME = 64
+_MOST_DESCRIPTION = 1024  # as the format's authors have it
 _INTRODUCTION = (
     "## Skills\n\nEach skill is a set of instructions for one kind of task. When a task fits one, {how} before "
     "you begin, and follow it. Do not read more skills than the task needs."
@@ -36,7 +37,8 @@ class Skill:
 def parse_skill(text: str, file: Path) -> Skill | None:
     """The skill that a SKILL.md describes; None when it says that models must not use it by themselves.
 
-    The name is that of the folder unless the front matter has one. Raises `BadSkill`.
+    The name is that of the folder unless the front matter has one. A description that is too long is
+    cut, so that one skill does not take the room of the others. Raises `BadSkill`.
     """
     try:
         fields = front_matter(text)
@@ -52,7 +54,13 @@ def parse_skill(text: str, file: Path) -> Skill | None:
         raise BadSkill(f"name {name[:_MOST_NAME]!r}: expected 1 to {_MOST_NAME} characters")
     if not description:
         raise BadSkill("description: is required, since it tells when the skill is of use")
-    return Skill(name, one_line(description), str(file))
+    return Skill(name, _cut(one_line(description)), str(file))
+
+
+def _cut(description: str) -> str:
+    if len(description) <= _MOST_DESCRIPTION:
+        return description
+    return description[: character_start(description, _MOST_DESCRIPTION - 1)] + "…"
 
 
 def by_precedence(sources: Iterable[Iterable[Skill]]) -> tuple[Skill, ...]:

@@ -23,6 +23,7 @@ from lamella.errors import Problem
 from lamella.plugins import hookspecs
 from lamella.plugins.catalog import KNOWN_HOOKS, Catalog
 from lamella.plugins.threads import OutOfTime, await_with_limit, call_with_limit, describe, run_with_limit
+from lamella.text.unicode import well_formed
 from lamella.types import hooks as h
 from lamella.types.events import PluginFault
 from lamella.types.host import Host
@@ -403,10 +404,10 @@ def _no_file(item: Any) -> str:
 
 
 def merge_additions(additions: Sequence[h.PromptAddition]) -> h.PromptAddition:
-    """Contexts joined in order by a blank line; the last base prompt and the first model win."""
+    """Contexts joined in order by a blank line, as valid Unicode; the last base prompt and the first model win."""
 
     def joined(texts: Iterable[str]) -> str:
-        return "\n\n".join(t.strip() for t in texts if t.strip())
+        return well_formed("\n\n".join(t.strip() for t in texts if t.strip()))
 
     return h.PromptAddition(
         system_prompt=next((a.system_prompt for a in reversed(additions) if a.system_prompt.strip()), ""),

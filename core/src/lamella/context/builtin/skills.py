@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lamella.config.schema import between, setting
 from lamella.context.prompt import SKILLS_ORDER, WORKING
@@ -22,6 +22,7 @@ from lamella.errors import ToolError
 from lamella.paths import expand
 from lamella.plugins import hookimpl
 from lamella.text.inside import Refused, read_inside
+from lamella.text.unicode import well_formed
 from lamella.types.hooks import PromptContext, PromptSection, RegistrationContext, SessionEnd
 from lamella.types.results import ToolResult
 from lamella.types.tools import Tool, ToolContext, ToolFunction
@@ -56,7 +57,7 @@ class Skills:
 
     @hookimpl
     def prompt_sections(self, context: PromptContext) -> Iterable[PromptSection]:
-        skills = self._snapshots.of(context, lambda: list(self.find(context)))
+        skills = self._snapshots.of(context, lambda: [_to_show(s) for s in self.find(context)])
         listed = list_skills(
             skills,
             most=self.config.max_in_prompt,
@@ -127,6 +128,11 @@ class Skills:
             return ToolResult(text)
 
         return run
+
+
+def _to_show(skill: Skill) -> Skill:
+    """A skill whose path can be stored and sent, as a folder's name need not be UTF-8."""
+    return evolve(skill, file=well_formed(skill.file))
 
 
 def _nested(root: Path) -> Path:

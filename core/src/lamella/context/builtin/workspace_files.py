@@ -31,7 +31,7 @@ from lamella.context.stable_files import (
 )
 from lamella.plugins import hookimpl
 from lamella.text.inside import Refused, read_inside
-from lamella.text.unicode import one_line
+from lamella.text.unicode import one_line, well_formed
 from lamella.types.events import Notice
 from lamella.types.hooks import BeforeTurn, PromptContext, PromptFile, PromptSection, SessionEnd
 from lamella.types.host import Host
@@ -199,11 +199,12 @@ def read_files(workspace: Path) -> tuple[PromptFile, ...]:
 
 def _read(workspace: Path, name: str) -> PromptFile:
     path = workspace / name
+    shown = well_formed(str(path))  # a folder's name need not be UTF-8
     try:
-        return PromptFile(name, str(path), read_inside(workspace, path, MAX_BYTES))
+        return PromptFile(name, shown, read_inside(workspace, path, MAX_BYTES))
     except Refused as refused:
         log.warning("workspace file %s counts as missing: %s", name, refused)
-        return PromptFile(name, str(path), problem=str(refused))
+        return PromptFile(name, shown, problem=str(refused))
 
 
 def _names(folder: Path) -> set[str]:
