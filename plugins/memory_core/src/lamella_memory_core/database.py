@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 APPLICATION_ID = 0x6C616D65  # "lame": tells our database from a foreign one
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 NAME = "memory.sqlite"
 _BUSY_SECONDS = 10.0
@@ -41,6 +41,12 @@ _KEPT_ASIDE = 3  # databases that were moved aside
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# Names of all tables but SQLite's own. One that is gone would make every use fail, and nothing make it again.
+_TABLES = """
+SELECT coalesce(group_concat(name), '') FROM (
+    SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name
+)
+"""
 
 
 class NotAnIndex(LamellaError):
@@ -167,25 +173,24 @@ class Database:
     def _fits(self) -> bool:
         try:
             with self.read() as connection:
-                return _application(connection) == APPLICATION_ID and _stored_facts(connection) == _facts(
-                    self._identity
-                )
+                ours = _application(connection) == APPLICATION_ID
+                return ours and _stored_facts(connection) == _facts(self._identity, _tables(connection))
         except (NotAnIndex, MemoryUnavailable):
             return False
 
     def _create_or_check(self) -> None:
         with self.read() as connection:
             application = _application(connection)
-            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            tables = _tables(connection)
             facts = _stored_facts(connection) if application == APPLICATION_ID and tables else {}
         if application != APPLICATION_ID and (tables or application):
             raise NotAnIndex("the file was a database of another program")
-        if facts == _facts(self._identity):
+        if facts == _facts(self._identity, tables):
             return
         self._let_readers_read_while_one_writes()
         with self.session() as writing, writing.begin():
             if tables:
-                self.rebuilt = "its format or settings changed"
+                self.rebuilt = "its format or settings changed, or tables of it were missing"
             _recreate(writing, self._identity, vectors_too=facts.get("schema") != str(SCHEMA_VERSION))
 
     def _let_readers_read_while_one_writes(self) -> None:
@@ -239,8 +244,12 @@ def mark_changed(connection: Connection, file_id: int | None = None) -> None:
         )
 
 
-def _facts(identity: str) -> dict[str, str]:
-    return {"schema": str(SCHEMA_VERSION), "identity": identity}
+def _facts(identity: str, tables: str) -> dict[str, str]:
+    return {"schema": str(SCHEMA_VERSION), "identity": identity, "tables": tables}
+
+
+def _tables(connection: sqlite3.Connection) -> str:
+    return str(connection.execute(_TABLES).fetchone()[0])
 
 
 def _application(connection: sqlite3.Connection) -> int:
@@ -266,7 +275,7 @@ def _inode(path: Path) -> int:
 def _recreate(connection: Connection, identity: str, *, vectors_too: bool = False) -> None:
     from sqlalchemy import insert
 
-    from lamella_memory_core.schema import CREATE_FTS, generation, meta, metadata, vector_metadata
+    from lamella_memory_core.schema import CREATE_FTS, MERGE_LATER, generation, meta, metadata, vector_metadata
 
     connection.exec_driver_sql("DROP TABLE IF EXISTS chunks_fts")
     metadata.drop_all(connection)
@@ -277,8 +286,10 @@ def _recreate(connection: Connection, identity: str, *, vectors_too: bool = Fals
     connection.exec_driver_sql("UPDATE embedders SET filled = -1")
     connection.exec_driver_sql("INSERT INTO dropped SELECT DISTINCT hash FROM vectors")
     connection.exec_driver_sql(CREATE_FTS)
+    connection.exec_driver_sql(MERGE_LATER)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(insert(meta), [{"key": k, "value": v} for k, v in _facts(identity).items()])
+    tables = connection.exec_driver_sql(_TABLES).scalar_one()
+    connection.execute(insert(meta), [{"key": k, "value": v} for k, v in _facts(identity, tables).items()])
     connection.execute(insert(generation), [{"birth": uuid.uuid4().hex, "number": 0}])
 
 

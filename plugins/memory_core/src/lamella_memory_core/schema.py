@@ -61,6 +61,8 @@ chunks = Table(
 
 # One row for each chunk, under the chunk's id: the search text of the chunk, and of its file's name.
 CREATE_FTS = f'CREATE VIRTUAL TABLE chunks_fts USING fts5(body, name, tokenize="{TOKENIZE}")'
+# Each transaction adds a segment. Merging them later, and more at once, takes a sixth off a full index.
+MERGE_LATER = "INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('automerge', 16)"
 
 # Vectors belong to texts, not to chunks: they outlive a chunk that moves, and the chunks of a rebuild
 # find them again. So this is the vector table and the embedding cache in one.
