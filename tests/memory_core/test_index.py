@@ -1,3 +1,4 @@
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -256,6 +257,40 @@ def test_a_file_that_is_no_index_is_moved_aside_and_made_anew(tmp_path: Path, da
     assert aside.read_bytes() == damaged
     assert len(backend.search(SearchQuery("okapi")).hits) == 6
     assert backend.sync().rebuilt == ""
+
+
+@pytest.mark.parametrize("as_is", [False, True])
+def test_damage_that_only_a_search_meets_is_no_empty_answer(tmp_path: Path, as_is: bool) -> None:
+    """A sync finds all files unchanged, and does not read the words."""
+    workspace = make_workspace(tmp_path, {"memory/a.md": "okapi", "memory/b.md": "zebra"})
+    open_backend(workspace).sync()
+    with contextlib.closing(sqlite3.connect(tmp_path / "state" / "memory.sqlite")) as db, db:
+        db.execute("DELETE FROM chunks_fts_data WHERE id >= 10")
+    found = open_backend(workspace).search(SearchQuery("okapi", as_is=as_is))
+    assert [hit.path for hit in found.hits] == ["memory/a.md"]
+    assert len(list((tmp_path / "state").glob("memory.sqlite.broken-*Z"))) == 1
+
+
+def table_names(database: Path) -> list[str]:
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        listed = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%fts_%'")
+        return [row[0] for row in listed]
+
+
+def test_an_index_without_one_of_its_tables_is_made_anew(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, {"memory/a.md": "okapi"})
+    open_backend(workspace).sync()
+    database = tmp_path / "state" / "memory.sqlite"
+    names = table_names(database)
+    assert {"meta", "files", "chunks", "vectors"} <= set(names)
+    for name in names:
+        with contextlib.closing(sqlite3.connect(database)) as db:
+            db.execute(f"DROP TABLE {name}")
+        report = open_backend(workspace).sync()
+        assert (report.added, "missing" in report.rebuilt) == (1, True), name
+        results = open_backend(workspace).search(SearchQuery("okapi"))
+        assert (len(results.hits), results.degraded) == (1, None), name
+        assert sorted(table_names(database)) == sorted(names)
 
 
 def test_the_last_three_broken_databases_are_kept(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from lamella_memory_core.config import Config
 from lamella_memory_core.database import is_busy
 from lamella_memory_core.errand import Errand, StillRunning
 from lamella_memory_core.growth import Growth
-from lamella_memory_core.index import Index
+from lamella_memory_core.index import Emptied, Index
 from lamella_memory_core.meaning import QUESTION_SECONDS, Meaning, NoMeaning
 from lamella_memory_core.style import style_of
 
@@ -79,14 +79,10 @@ class SqliteBackend:
     def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
         """See `sync_index`; and vectors for all texts. Raises `UsageError` for a missing workspace,
         `MemoryUnavailable` when the index cannot be written."""
-        told = self._until_closed(progress)
-        report = self._index.sync_files(told, force=force)
-        if not self._meaning.wanted:
-            return report
         try:
-            return evolve(report, embedded=self._index.fill(told))
-        except NoMeaning as error:
-            return evolve(report, degraded=str(error))
+            return self._sync(force, progress)
+        except Emptied:
+            return self._sync(force, progress)
 
     def status(self) -> dict[str, Any]:
         """Facts about the index as it is, without bringing it up to date."""
@@ -123,6 +119,16 @@ class SqliteBackend:
             with contextlib.suppress(OSError):
                 self._passing.cleanup()
 
+    def _sync(self, force: bool, progress: ProgressListener | None) -> SyncReport:
+        told = self._until_closed(progress)
+        report = self._index.sync_files(told, force=force)
+        if not self._meaning.wanted:
+            return report
+        try:
+            return evolve(report, embedded=self._index.fill(told))
+        except NoMeaning as error:
+            return evolve(report, degraded=str(error))
+
     def _index_in(self, folder: Path) -> Index:
         growth = Growth(self._config.session_delta_bytes, self._config.session_delta_messages)
         return Index(folder, self._scan, self._chunking, self._style, self._meaning, growth)
@@ -142,6 +148,13 @@ class SqliteBackend:
         self._index = self._index_in(Path(self._passing.name))
 
     def _search(self, query: SearchQuery) -> MemoryResults:
+        """Once more when the index turns out to be broken; the new one has to be filled first."""
+        try:
+            return self._answer(query)
+        except Emptied:
+            return self._answer(evolve(query, as_is=False))
+
+    def _answer(self, query: SearchQuery) -> MemoryResults:
         problems = [self._why_passing] if self._why_passing else []
         report = None if query.as_is else self._catch_up_with_files(problems)
         question = None

@@ -45,11 +45,15 @@ class Found:
     index: str = ""
 
 
+class Emptied(MemoryUnavailable):
+    """The database was broken and has been moved aside: there is nothing in the index until it is synced."""
+
+
 class Index:
     """An index below a folder. Nothing is read or written before it is used.
 
-    Methods raise `MemoryUnavailable` when the folder or the database cannot be used; a database that
-    is broken is made anew.
+    Methods raise `MemoryUnavailable` when the folder or the database cannot be used. A database that is
+    broken is made anew; those that need what was in it raise `Emptied` then.
     """
 
     def __init__(
@@ -92,19 +96,22 @@ class Index:
             return self._run(sync)
 
     def fill(self, progress: ProgressListener) -> int:
-        """Make all vectors that are missing; the number of texts. Raises `NoMeaning`."""
-        return self._run(lambda: self._filler.fill(progress))
+        """Make all vectors that are missing; the number of texts. Raises `NoMeaning`, `Emptied`."""
+        return self._unless_broken(lambda: self._filler.fill(progress))
 
     def fill_within(self, seconds: float, *, changed: bool) -> str:
         """Make vectors if some are missing, or begin to; why some are still missing, or nothing.
 
-        `changed`: passages have changed, so that nobody need look. Raises `NoMeaning`.
+        `changed`: passages have changed, so that nobody need look. Raises `NoMeaning`, `Emptied`.
         """
-        return self._filler.fill_within(seconds) if changed or self._run(self._lacks_vectors) else ""
+        return self._filler.fill_within(seconds) if changed or self._unless_broken(self._lacks_vectors) else ""
 
     def search(self, query: SearchQuery, question: Singles | None) -> Found:
-        """Search the index as it is. `question` (dimensions,): the query's vector, if meaning is to count."""
-        return self._run(lambda: self._search(query, question))
+        """Search the index as it is. `question` (dimensions,): the query's vector, if meaning is to count.
+
+        Raises `Emptied`.
+        """
+        return self._unless_broken(lambda: self._search(query, question))
 
     def facts(self) -> dict[str, Any]:
         """Sizes, for `lamella memory status`; and how many files have changed since they were taken in."""
@@ -161,12 +168,19 @@ class Index:
     def _run(self, action: Callable[[], T]) -> T:
         """Do something with the database; once more with a new one when the old one is broken."""
         try:
+            return self._unless_broken(action)
+        except Emptied:
+            return self._unless_broken(action)
+
+    def _unless_broken(self, action: Callable[[], T]) -> T:
+        """Do something with the database. Raises `Emptied` when it turns out to be broken."""
+        try:
             try:
                 return action()
             except NotAnIndex as error:
                 log.warning("%s: %s", self.path, error)
                 self._database.discard(str(error))
-                return action()
+                raise Emptied(str(error)) from error
         except OSError as error:  # a lock that is not free in time is one too
             if isinstance(error, LamellaError):
                 raise
