@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from attrs import evolve, frozen
 
 from lamella.errors import LamellaError, ToolError
-from lamella.plugins.threads import contained, give_up, result_of, start_in_thread
+from lamella.plugins.tasks import contained, give_up, result_of, start_in_thread
 from lamella.sessions.lines import encode_line
 from lamella.text.shorten import shorten_result
 from lamella.tools.validation import validate_arguments

@@ -22,7 +22,7 @@ from lamella.config.structure import near_match
 from lamella.errors import Problem
 from lamella.plugins import hookspecs
 from lamella.plugins.catalog import KNOWN_HOOKS, Catalog
-from lamella.plugins.threads import OutOfTime, await_with_limit, call_with_limit, describe, run_with_limit
+from lamella.plugins.threads import OutOfTime, describe, run_with_limit
 from lamella.text.unicode import well_formed
 from lamella.types import hooks as h
 from lamella.types.events import PluginFault
@@ -109,6 +109,8 @@ class Hooks:
 
     async def _call(self, hook: str, implementation: _Implementation, expected: Any, **arguments: Any) -> Any:
         """The result of one implementation, or None when it has none or failed."""
+        from lamella.plugins.tasks import await_with_limit, call_with_limit  # start-up needs no event loop
+
         limit = self._limit(hook)
         given = {k: v for k, v in arguments.items() if k in implementation.parameters}
         with self._contained(hook, implementation, given) as answer:

@@ -16,11 +16,14 @@ Keys are compared trimmed and in lower case; empty parts are dropped. `dm` is an
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from lamella.errors import UsageError
-from lamella.types.host import ChatType, SessionKind
+
+if TYPE_CHECKING:
+    from lamella.types.host import ChatType, SessionKind
 
 DEFAULT_AGENT = "main"
 DEFAULT_KEY = "agent:main:main"

@@ -14,13 +14,14 @@ Around compactions `auto_compaction_start` / `_end`, around retries `auto_retry_
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attrs import frozen
 
-from lamella.types.messages import JsonObject, Message, ToolResultMessage
-from lamella.types.model import Delta
-from lamella.types.results import ToolResult
+if TYPE_CHECKING:
+    from lamella.types.messages import JsonObject, Message, ToolResultMessage
+    from lamella.types.model import Delta
+    from lamella.types.results import ToolResult
 
 
 @frozen(slots=True)

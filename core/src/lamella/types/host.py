@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from attrs import frozen
 
-from lamella.types.events import Notice
-from lamella.types.memory import MemoryWrite
-from lamella.types.messages import (
-    AssistantMessage,
-    JsonObject,
-    Message,
-    ModelMessage,
-)
-from lamella.types.model import ThinkingLevel, ToolSpec
-
 if TYPE_CHECKING:
+    from lamella.types.events import Notice
+    from lamella.types.memory import MemoryWrite
+    from lamella.types.messages import AssistantMessage, JsonObject, Message, ModelMessage
+    from lamella.types.model import ThinkingLevel, ToolSpec
     from lamella.types.tools import Tool
 
 Trigger: TypeAlias = Literal["user", "heartbeat", "cron", "memory"]

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
-from lamella.types.host import ChatType, Host
 from lamella.types.memory import Provenance
-from lamella.types.messages import JsonObject
 from lamella.types.model import ToolSpec
-from lamella.types.results import ToolResult
 
-UpdateCallback: TypeAlias = Callable[[ToolResult], None]
+if TYPE_CHECKING:
+    import asyncio
+
+    from lamella.types.host import ChatType, Host
+    from lamella.types.messages import JsonObject
+    from lamella.types.results import ToolResult
+
+UpdateCallback: TypeAlias = "Callable[[ToolResult], None]"
+
+
+def _event() -> asyncio.Event:
+    import asyncio  # a table of tools needs no event loop
+
+    return asyncio.Event()
 
 
 @frozen(slots=True)
@@ -32,7 +41,7 @@ class ToolContext:
     entry_id: str = ""
     host: Host | None = None
     update: UpdateCallback = lambda _partial: None
-    cancelled: asyncio.Event = field(factory=asyncio.Event, eq=False)
+    cancelled: asyncio.Event = field(factory=_event, eq=False)
     trigger: str = "user"
     chat_type: ChatType = "direct"
 
