@@ -127,8 +127,30 @@ def test_the_same_files_are_taken_as_by_the_original(tmp_path: Path) -> None:
 def test_a_huge_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = make_workspace(tmp_path, {"memory/a.md": "x" * 100, "memory/b.md": "y"})
     monkeypatch.setattr("lamella_memory_core.sync.MAX_FILE_BYTES", 50)
-    report = open_backend(workspace).sync()
+    backend = open_backend(workspace)
+    report = backend.sync()
     assert (report.added, [p.path for p in report.failed]) == (1, ["memory/a.md"])
+    assert backend.status()["behind"] == 0
+    (workspace / "memory/b.md").write_text("y" * 100)
+    assert backend.status()["behind"] == 1
+    assert (backend.sync().removed, backend.status()["behind"]) == (1, 0)
+
+
+def test_a_file_that_cannot_be_read_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = make_workspace(tmp_path, {"memory/a.md": "oak", "memory/b.md": "pine"})
+    real_open = os.open
+
+    def refusing_open(path: object, *rest: object, **more: object) -> int:
+        if str(path).endswith("a.md"):
+            raise PermissionError(13, "Permission denied")
+        return real_open(path, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", refusing_open)
+    backend = open_backend(workspace)
+    backend.search(SearchQuery("prepares the index", as_is=True))
+    assert backend.status()["behind"] == 1
+    assert [p.path for p in backend.sync().failed] == ["memory/a.md"]
+    assert backend.status()["behind"] == 0
 
 
 def test_chunks_are_slices_of_the_file(tmp_path: Path) -> None:

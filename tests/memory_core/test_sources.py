@@ -148,13 +148,15 @@ def test_a_transcript_in_use_is_read_again_after_so_much(opened: Opener, tmp_pat
     assert found(memory, "calf")
 
 
-def test_a_transcript_that_rests_is_read_however_little_is_new(opened: Opener, tmp_path: Path) -> None:
+@pytest.mark.parametrize("modified", [OLD, time.time() + 86_400], ids=["long ago", "to come"])
+def test_a_transcript_that_rests_is_read_however_little_is_new(opened: Opener, tmp_path: Path, modified: float) -> None:
+    """So is one that was written when the clock was wrong: it would have to wait for that time."""
     memory = opened(ON)
     path = transcript(tmp_path, "a.jsonl", "hello")
     assert found(memory, "hello")
     say(path, "the zebra left")
     assert found(memory, "zebra") == []
-    os.utime(path, (OLD, OLD))
+    os.utime(path, (modified, modified))
     assert found(memory, "zebra")
 
 

@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from notes import make_workspace, memory_context
 
 from lamella.errors import MemoryUnavailable
+from lamella.text.days import unix_ms
 from lamella.types.memory import Provenance, SearchQuery, SyncReport, WatchEvent
 from lamella_memory_core import Config, MemoryCore
 from lamella_memory_core.folders import Root
 from lamella_memory_core.inotify import Inotify
 from lamella_memory_core.reports import Reports
 from lamella_memory_core.service import Memory
+from lamella_memory_core.synced import note_synced
 from lamella_memory_core.upkeep import TRUST_SECONDS, Freshness, Schedule, Upkeep
 from lamella_memory_core.watch import Source, Watch, open_source
 
@@ -451,3 +453,12 @@ def test_status_tells_of_the_last_sync_in_later_processes(workspace: Path, tmp_p
     assert (later.status()["lastSync"], later.status()["lastError"]) == (None, None)
     first.close()
     later.close()
+
+
+def test_a_clock_that_was_set_back_does_not_keep_the_time_of_the_last_sync(workspace: Path, tmp_path: Path) -> None:
+    memory = Memory(memory_context(workspace), QUICK)
+    ahead = unix_ms() + 86_400_000
+    note_synced(tmp_path / "state", at=ahead)
+    memory.sync()
+    assert 0 < memory.status()["lastSync"] < ahead
+    memory.close()

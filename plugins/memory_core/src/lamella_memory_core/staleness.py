@@ -5,19 +5,32 @@ from __future__ import annotations
 import sqlite3
 
 from lamella.errors import MemoryPathError
+from lamella.memory.reading import open_plain
 from lamella.memory.scan import FoundFile, Scan
+from lamella_memory_core.sync import is_too_large
 from lamella_memory_core.texts import read_content
 
 
 def files_behind(connection: sqlite3.Connection, scan: Scan) -> int:
-    """How many files are new, changed or gone since they were taken in."""
+    """How many files a sync would take in or drop: new, changed and gone ones, but none that it cannot read."""
     known = {
         path: (digest, tuple(stamp))
         for path, digest, *stamp in connection.execute("SELECT path, hash, size, mtime_ns, ctime_ns FROM files")
     }
-    found = {file.name: file for file in scan.files}
+    found = {file.name: file for file in scan.files if not is_too_large(file)}
     gone = sum(name not in found and not scan.hides(name) for name in known)
-    return gone + sum(name not in known or not _is_same(file, *known[name]) for name, file in found.items())
+    new = sum(name not in known and _can_be_read(file) for name, file in found.items())
+    return gone + new + sum(name in known and not _is_same(file, *known[name]) for name, file in found.items())
+
+
+def _can_be_read(found: FoundFile) -> bool:
+    try:
+        opened = open_plain(found.file)
+    except (OSError, MemoryPathError):
+        return False
+    if opened is not None:
+        opened.close()
+    return opened is not None
 
 
 def _is_same(found: FoundFile, digest: str, stamp: tuple[int, ...]) -> bool:

@@ -82,8 +82,13 @@ def sync_index(
     )
 
 
+def is_too_large(found: FoundFile) -> bool:
+    """Whether a file is left out for its size; of transcripts only what was said is held."""
+    return found.stat.st_size > MAX_FILE_BYTES and found.source != SESSIONS
+
+
 def _plan(scan: Scan, known: Mapping[str, Stamp], growth: Growth | None, *, force: bool) -> _Plan:
-    large = [f for f in scan.files if f.stat.st_size > MAX_FILE_BYTES and f.source != SESSIONS]
+    large = [f for f in scan.files if is_too_large(f)]
     beyond = {f.name for f in large}
     usable = [f for f in scan.files if f.name not in beyond]
     current: list[FoundFile] = []

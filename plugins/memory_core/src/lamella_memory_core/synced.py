@@ -41,7 +41,7 @@ def note_synced(state_dir: Path, *, at: int | None = None, error: str | None = N
     """Note a sync; None keeps what was noted before. A folder that cannot be written is left alone."""
     before = read_synced(state_dir)
     now = Synced(before.at if at is None else at, before.error if error is None else error)
-    if now.error == before.error and (now.at or 0) - (before.at or 0) < _SELDOM_MS:
+    if now.error == before.error and abs((now.at or 0) - (before.at or 0)) < _SELDOM_MS:  # clocks are set back, too
         return
     try:
         write_atomic(state_dir / NAME, json.dumps({"at": now.at, "error": now.error}).encode())
