@@ -136,6 +136,24 @@ def test_memory(run: Run) -> None:
     assert undocumented("lamella memory watch", WatchEvent("start", 1).to_json()) == set()
 
 
+def test_memory_journal_and_recall(tmp_path: Path) -> None:
+    workspace, state = tmp_path / "notes", tmp_path / "state"
+    workspace.mkdir()
+    common = ("--workspace", workspace)
+    lamella("ask", "Remember that tea is at four.", "--model", "offline", *common, home=state, check=True)
+    (written,) = lamella("memory", "log", "--json", *common, home=state, check=True).json
+    assert written["hunks"]
+    assert undocumented("lamella memory log", written) == set()
+    why = lamella("memory", "why", f"{written['path']}:3", "--json", *common, home=state, check=True).json
+    assert why["quotes"]
+    assert undocumented("lamella memory why", why) == set()
+    found = lamella("sessions", "recall", "agent:main:main", "tea", "--json", *common, home=state, check=True).json
+    assert found["results"]
+    assert undocumented("lamella sessions recall", found) == set()
+    undone = lamella("memory", "undo", written["id"], "--json", *common, home=state, check=True).json
+    assert undocumented("lamella memory undo", undone) == set()
+
+
 def test_plugins_and_config(run: Run, home: Path) -> None:
     assert undocumented("lamella plugins list", run("plugins", "list")) == set()
     assert undocumented("lamella plugins check", run("plugins", "check")) == set()

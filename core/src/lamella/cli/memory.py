@@ -11,6 +11,7 @@ import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, argument_text, json_option, open_runtime, warn
 from lamella.cli.memory_eval import evaluate
+from lamella.cli.memory_journal import log, undo, why
 from lamella.cli.memory_text import report_text, results_text, status_text
 from lamella.cli.memory_watch import watch
 from lamella.cli.progress import progress_bar
@@ -25,8 +26,8 @@ def memory() -> None:
     """Search and keep long-term memory."""
 
 
-memory.add_command(evaluate)
-memory.add_command(watch)
+for _command in (evaluate, log, undo, watch, why):
+    memory.add_command(_command)
 
 
 @memory.command("index")

@@ -11,6 +11,7 @@ from lamella.cli.common import (
     CommonOptions,
     Out,
     agent_options,
+    argument_text,
     json_option,
     local_minute,
     open_runtime,
@@ -144,6 +145,44 @@ def resume(common: CommonOptions, key: str, model: str) -> int:
     from lamella.cli.choice import SessionChoice
 
     return run_chat(common, SessionChoice(key=key, model=model), must_exist=True)
+
+
+@sessions.command()
+@click.argument("session", metavar="KEY|FILE")
+@click.argument("query", required=False)
+@agent_options
+@click.option("--entry", metavar="ID", help="Read this entry instead; a unique beginning of its id is enough.")
+@click.option("--offset", type=click.IntRange(0), default=0, help="With --entry: the character to start at.")
+@click.option("--folded", is_flag=True, help="Only what a compaction has folded.")
+@click.option("-n", "--max-results", type=click.IntRange(1, 100), default=5, show_default=True, help="Most passages.")
+@json_option
+def recall(
+    common: CommonOptions,
+    session: str,
+    query: str | None,
+    entry: str | None,
+    offset: int,
+    folded: bool,
+    max_results: int,
+    as_json: bool,
+) -> None:
+    """Quote what was said in a session, found by the words of QUERY, or one entry by its id."""
+    from lamella.cli.quotes import quote_text
+    from lamella.sessions.recall import read_entry
+    from lamella.sessions.recall import recall as find_quotes
+
+    question = argument_text(query or "").strip()
+    if bool(question) == (entry is not None):
+        raise click.UsageError("either QUERY or --entry is needed")
+    file = open_transcript(common, session)
+    if entry is not None:
+        found = [read_entry(file, full_id(file, entry), offset)]
+    else:
+        found = find_quotes(file, question, max_results, only_folded=folded)
+    if as_json:
+        Out.json({"sessionId": file.id, "results": [q.to_json() for q in found]})
+        return
+    Out.write("\n\n".join(map(quote_text, found)) or "Nothing found.")
 
 
 @sessions.command("context")

@@ -25,13 +25,15 @@ def origin_of(entries: Iterable[JournalEntry], path: str, lines: Sequence[str], 
     """Where line `number` (from 1) of `lines`, as the journal would keep them, comes from; None: by hand.
 
     Of several writes of the same line the one counts that had most of the same lines around it, then the
-    latest. A line without words is told by its neighbours alone. What an undo put back comes from the
-    write before it.
+    latest. A line without words is told by its neighbours alone. What a write only moved, or an undo put
+    back, comes from a write before it.
     """
     text = lines[number - 1]
     best: tuple[int, Origin] | None = None
     for entry in entries:
         if entry.path != path or entry.mode == "undo":
+            continue
+        if any(text in hunk.removed.lines for hunk in entry.hunks):
             continue
         for hunk in entry.hunks:
             for index, added in enumerate(hunk.added.lines):

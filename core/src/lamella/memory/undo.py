@@ -47,8 +47,8 @@ def undone(entry: JournalEntry, data: bytes) -> bytes | None:
         start = place + len(hunk.added.lines)
         replacements.append((place, start, hunk.removed.lines))
     left = now.replaced(replacements)
-    if entry.created and _holds_only(left, titles):
-        return None
+    if (entry.created or titles) and _holds_only(left, titles):
+        return None if entry.created else now.mark
     without_end = left.removesuffix(now.newline)
     return without_end if content_hash(without_end) == entry.before else left
 

@@ -90,8 +90,18 @@ def read_entry(file: SessionFile, entry_id: str, offset: int = 0) -> Quote:
     for path in (file.path_of(), file.path_of(entry_id)):
         for quote in spoken_on(file.lines(), path):
             if quote.entry_id == entry_id:
-                return _part(quote, offset)
+                return part_of(quote, offset)
     raise UsageError(f"entry {entry_id} says nothing that can be quoted")
+
+
+def part_of(quote: Quote, offset: int = 0, limit: int = MOST_CHARS) -> Quote:
+    """At most `limit` characters of a quote, from `offset` on. Raises `UsageError` for one beyond its end."""
+    length = len(quote.text)
+    if not 0 <= offset < length:
+        raise UsageError(f"offset {offset}: entry {quote.entry_id} has {length} characters")
+    start = character_start(quote.text, offset)
+    end = character_start(quote.text, start + limit)
+    return evolve(quote, text=quote.text[start:end], start=start, left=length - end)
 
 
 def spoken_on(lines: Lines, path: Sequence[int]) -> list[Quote]:
@@ -149,12 +159,3 @@ def _is_recall(entry: Entry) -> bool:
 def _passages(quote: Quote) -> Iterator[Quote]:
     for chunk in chunk_text(quote.text, size=_PASSAGE_TOKENS, overlap=0):
         yield evolve(quote, text=chunk.text, start=chunk.start, left=len(quote.text) - chunk.end)
-
-
-def _part(quote: Quote, offset: int) -> Quote:
-    length = len(quote.text)
-    if not 0 <= offset < length:
-        raise UsageError(f"offset {offset}: entry {quote.entry_id} has {length} characters")
-    start = character_start(quote.text, offset)
-    end = character_start(quote.text, start + MOST_CHARS)
-    return evolve(quote, text=quote.text[start:end], start=start, left=length - end)
