@@ -33,9 +33,10 @@ from lamella.types.messages import CompactionSummaryMessage, Message
 Emit: TypeAlias = Callable[[e.AgentEvent], None]
 
 NOTHING_TO_COMPACT = "nothing to compact: the session is too small or has just been compacted"
-# A summary that frees less than this part of the history costs more than it gives. By hand it is taken:
+# A summary that frees less than this part of the window costs more than it gives; after an overflow, whose
+# window may be another one than the model's, this part of the history. By hand it is taken:
 # somebody wants it, and nothing asks for it again by itself.
-LEAST_FREED = 0.02
+LEAST_FREED = 0.01
 _GOOD_PART = 0.25
 _KEEP_DIVISORS = (1, 2, 4, 8)
 
@@ -162,7 +163,7 @@ class Compactor:
         summary = self.estimate(CompactionSummaryMessage(answer.summary))
         size_after = summary + sum(map(self.estimate, _kept(context, first_kept)))
         freed, after = size_before - size_after, size_after + self.fixed
-        if why.cause != "manual" and freed < max(LEAST_FREED * size_before, 1):
+        if why.cause != "manual" and freed < self._least(why):
             error = f"the summary would free {max(freed, 0)} of {size_before} tokens, so it was not taken"
             return Outcome(tokens_before=before, error=error, futile=True)
         details = {
@@ -205,7 +206,13 @@ class Compactor:
             return plans[0]
         history = sum(map(self.estimate, self.file.context().messages))
         good = next((n for n, size in enumerate(sizes) if size >= _GOOD_PART * history), len(plans) - 1)
-        return plans[good] if sizes[good] > LEAST_FREED * history else None
+        return plans[good] if sizes[good] >= self._least(why) else None
+
+    def _least(self, why: Why) -> float:
+        """The fewest tokens that a summary must free."""
+        history = sum(map(self.estimate, self.file.context().messages))
+        by_history = why.cause == "overflow" and self.fixed <= self.budget.limit
+        return max(LEAST_FREED * (history if by_history else self.budget.window), 1)
 
     def _folded(self, plan: h.Preparation) -> int:
         return sum(map(self.estimate, (*plan.messages_to_summarize, *plan.turn_prefix)))

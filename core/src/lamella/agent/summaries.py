@@ -14,6 +14,7 @@ from lamella.text.conversation import (
     serialize_conversation,
 )
 from lamella.types.hooks import Preparation
+from lamella.types.messages import UserMessage, text_of
 
 SYSTEM_PROMPT = (
     "You summarise a conversation between a person and an assistant, for an assistant that will carry on "
@@ -65,6 +66,9 @@ _PREFIX = (
     "## Context Needed to Continue\n- What one must know to follow the kept part"
 )
 
+# Most characters of a request that is quoted behind a summary.
+_REQUEST_CHARS = 8_000
+
 TURN_CONTEXT = "\n\n---\n\n**Turn Context (split turn):**\n\n"
 
 
@@ -102,6 +106,17 @@ def _focus(instructions: str) -> str:
     return f"\n\nAdditional focus: {instructions.strip()}" if instructions.strip() else ""
 
 
+def _request_of(preparation: Preparation) -> str:
+    """The folded request of a turn that goes on, word for word: a model must not answer a paraphrase."""
+    first = preparation.turn_prefix[0]
+    text = text_of(first.content).strip() if isinstance(first, UserMessage) else ""
+    if not text:
+        return ""
+    if len(text) > _REQUEST_CHARS:
+        text = f"{text[:_REQUEST_CHARS]} [...]"
+    return f"\n\n<latest-user-request>\n{text}\n</latest-user-request>"
+
+
 async def summarize(preparation: Preparation, ask: Ask, instructions: str = "") -> str:
     """The summary of a compaction, with file lists at its end.
 
@@ -113,5 +128,5 @@ async def summarize(preparation: Preparation, ask: Ask, instructions: str = "") 
         summary = preparation.previous_summary or "No prior history."
     if preparation.turn_prefix:
         prefix = await ask(prefix_request(preparation, instructions))
-        summary = f"{summary}{TURN_CONTEXT}{prefix}"
+        summary = f"{summary}{TURN_CONTEXT}{prefix}{_request_of(preparation)}"
     return summary + file_tags(FileLists(preparation.read_files, preparation.modified_files))
