@@ -64,14 +64,15 @@ def test_a_report_has_means_over_all_and_by_type() -> None:
     assert (report["by_type"]["x"]["mrr"], report["overall"]["p50_ms"]) == (0.5, 2.0)
 
 
+NOTE = "memory/2023-05-08.md"
 DOCUMENT: dict[str, Any] = {
     "workspaces": [
         {
             "id": "w",
             "now": "2023-05-09",
-            "files": {"memory/2023-05-08.md": "# day\n- the okapi likes figs\n"},
+            "files": {NOTE: "# day\n- the okapi likes figs\n"},
             "queries": [
-                {"id": "q", "query": "okapi", "type": "t", "gold": [[["memory/2023-05-08.md", 2, 2]]]},
+                {"id": "q", "query": "okapi", "type": "t", "gold": [[[NOTE, 2, 2]]]},
             ],
         }
     ]
@@ -100,7 +101,19 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ({"files": []}, "workspaces[0].files: expected an object"),
         ({"files": {"../x.md": ""}}, "'../x.md' is no path within"),
         ({"files": {"/x.md": ""}}, "'/x.md' is no path within"),
+        ({"files": {"./x.md": ""}}, "'./x.md' is no path within"),
+        ({"files": {"\ud800.md": ""}}, "is no path within"),
+        ({"files": {"x" * 256: ""}}, "is no path within"),
+        ({"files": {"a.md": "x", "a.md/b.md": "x"}}, "'a.md' is a file, and a folder"),
         ({"files": {"memory/a.md": 1}}, "expected a text, found 1"),
+        ({"files": {"memory/a.md": "\ud800"}}, "expected a text of whole characters"),
+        (
+            {"queries": [{"query": " ", "type": "t", "gold": []}]},
+            "queries[0].query: expected a text of whole characters, not empty, found",
+        ),
+        ({"queries": [{"query": "x", "type": "t", "gold": [[[NOTE, 0, 1]]]}]}, "from 1 to 2, found"),
+        ({"queries": [{"query": "x", "type": "t", "gold": [[[NOTE, 2, 1]]]}]}, "from 1 to 2, found"),
+        ({"queries": [{"query": "x", "type": "t", "gold": [[[NOTE, 1, 3]]]}]}, "from 1 to 2, found"),
         ({"queries": []}, "workspaces[0].queries: expected a list with something"),
         ({"queries": [{"query": "x", "gold": []}]}, "queries[0]: type is missing"),
         ({"queries": [{"query": "x", "type": "t", "gold": [[]]}]}, "gold[0]: expected a list with something"),
@@ -114,12 +127,19 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, changes: dict[str, Any
     assert said in str(caught.value)
 
 
+def test_a_note_may_be_empty(tmp_path: Path) -> None:
+    files = {**DOCUMENT["workspaces"][0]["files"], "memory/a.md": ""}
+    (workspace,) = read_judged(write(tmp_path, files=files))
+    assert workspace.files["memory/a.md"] == ""
+
+
 def test_what_is_no_file_or_no_json_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         read_judged(tmp_path / "none.json")
-    (tmp_path / "x.json").write_text("{")
-    with pytest.raises(UsageError, match="is not JSON"):
-        read_judged(tmp_path / "x.json")
+    for text in ("{", "[" * 100_000):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(UsageError, match="is not JSON"):
+            read_judged(tmp_path / "x.json")
 
 
 def test_the_command_leaves_the_agents_memory_alone(tmp_path: Path) -> None:

@@ -49,7 +49,14 @@ def test_the_plugin_loads_and_fills_its_slot() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("max_results", 0), ("min_score", 1.5), ("chunk_tokens", "many"), ("snippet_chars", True)]
+    ("key", "value"),
+    [
+        ("max_results", 0),
+        ("min_score", 1.5),
+        ("chunk_tokens", "many"),
+        ("snippet_chars", True),
+        ("extra_paths", ["notes", "a\0b"]),
+    ],
 )
 def test_a_wrong_setting_is_named(key: str, value: object) -> None:
     catalog = load_plugins(PluginsSection(config={"memory-core": {key: value}}), sources=[Source()])

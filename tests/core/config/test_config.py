@@ -61,6 +61,7 @@ def test_defaults_and_origins(tmp_path: Path) -> None:
         ("[hooks.timeouts]\ninput = nan", "hooks.timeouts.input", "expected a number, found nan"),
         ("compaction = 3", "compaction", "expected a table, found 3"),
         ("[tools]\ndeny = [1]", "tools.deny[0]", "expected a string, found 1"),
+        ('[session]\nstore = "a\\u0000b"', "session.store", "expected paths without NUL characters, found"),
     ],
 )
 def test_wrong_values_name_key_value_and_expectation(text: str, path: str, message: str, tmp_path: Path) -> None:

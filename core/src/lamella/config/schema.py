@@ -54,6 +54,12 @@ def not_empty(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
         raise ValueError("expected a name")
 
 
+def file_names(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+    """A validator: a path, or a list of them, of letters that a system takes."""
+    if "\0" in "".join(value):
+        raise ValueError("expected paths without NUL characters")
+
+
 def known_zone(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
     """A validator: the name of a time zone, or nothing."""
     try:
@@ -175,7 +181,11 @@ class MemorySection:
 
 @frozen(slots=True)
 class SessionSection:
-    store: str = setting("", "Folder of an agent's sessions; {agentId} and ~ are replaced; empty: in the state folder.")
+    store: str = setting(
+        "",
+        "Folder of an agent's sessions; {agentId} and ~ are replaced; empty: in the state folder.",
+        check=file_names,
+    )
     lock_timeout_seconds: float = setting(
         30.0, "How long to wait for another process that uses the session.", check=between(0)
     )

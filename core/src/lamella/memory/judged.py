@@ -18,8 +18,12 @@ from typing import Any, TypeVar
 from attrs import field, frozen
 
 from lamella.errors import UsageError
+from lamella.text.files import split_lines
+from lamella.text.unicode import well_formed
 
 T = TypeVar("T")
+
+_LONGEST_NAME = 255  # bytes; what every system takes for one part of a path
 
 
 @frozen(slots=True)
@@ -59,7 +63,7 @@ def read_judged(path: Path) -> tuple[JudgedWorkspace, ...]:
         document = json.loads(path.read_bytes())
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON: {error}") from error
     root = _Node(str(path), document)
     return tuple(_workspace(node) for node in root.get("workspaces").items())
@@ -86,17 +90,30 @@ class _Node:
 
     def as_a(self, kind: type[T], expected: str) -> T:
         if not isinstance(self.value, kind) or isinstance(self.value, bool):
-            raise UsageError(f"{self.place}: expected {expected}, found {json.dumps(self.value)[:60]}")
+            raise self.unexpected(expected)
         return self.value
+
+    def text(self, *, may_be_empty: bool = False) -> str:
+        """A string that can be written to a file."""
+        text = self.as_a(str, "a text")
+        if well_formed(text) != text or not (may_be_empty or text.strip()):
+            raise self.unexpected("a text of whole characters" + ("" if may_be_empty else ", not empty"))
+        return text
+
+    def unexpected(self, expected: str) -> UsageError:
+        return UsageError(f"{self.place}: expected {expected}, found {json.dumps(self.value)[:60]}")
 
 
 def _workspace(node: _Node) -> JudgedWorkspace:
     files = {
-        _safe(name, node.place): _Node(f"{node.place}.files[{name!r}]", text).as_a(str, "a text")
+        _safe(name, node.place): _Node(f"{node.place}.files[{name!r}]", text).text(may_be_empty=True)
         for name, text in node.get("files").as_a(dict, "an object").items()
     }
+    folders = {str(folder) for name in files for folder in PurePosixPath(name).parents}
+    if both := sorted(folders & set(files)):
+        raise UsageError(f"{node.place}: {both[0]!r} is a file, and a folder of other files")
     return JudgedWorkspace(
-        id=node.get("id").as_a(str, "a text"),
+        id=node.get("id").text(),
         now=_day(node.get("now")),
         files=files,
         questions=tuple(_question(query, files) for query in node.get("queries").items()),
@@ -105,8 +122,8 @@ def _workspace(node: _Node) -> JudgedWorkspace:
 
 def _question(node: _Node, files: dict[str, str]) -> Question:
     return Question(
-        text=node.get("query").as_a(str, "a text"),
-        type=node.get("type").as_a(str, "a text"),
+        text=node.get("query").text(),
+        type=node.get("type").text(),
         gold=tuple(tuple(_lines(place, files) for place in group.items()) for group in node.get("gold").items()),
     )
 
@@ -114,10 +131,13 @@ def _question(node: _Node, files: dict[str, str]) -> Question:
 def _lines(node: _Node, files: dict[str, str]) -> Lines:
     value = node.as_a(list, "[path, first line, last line]")
     if [type(part) for part in value] != [str, int, int]:
-        raise UsageError(f"{node.place}: expected [path, first line, last line], found {json.dumps(value)[:60]}")
+        raise node.unexpected("[path, first line, last line]")
     path, first, last = value
     if path not in files:
         raise UsageError(f"{node.place}: {path} is none of the workspace's files")
+    count = len(split_lines(files[path]))
+    if not 1 <= first <= last <= count:
+        raise node.unexpected(f"lines of {path}, from 1 to {count}")
     return Lines(path, first, last)
 
 
@@ -130,7 +150,9 @@ def _day(node: _Node) -> str:
 
 
 def _safe(name: str, place: str) -> str:
+    """A path that is written in one way only, so that no two names mean one file."""
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\0" in name or "\\" in name or not path.parts:
-        raise UsageError(f"{place}: {name!r} is no path within a workspace")
+    plain = str(path) == name and name.isprintable() and "\\" not in name
+    if not plain or path.is_absolute() or not path.parts or ".." in path.parts or len(name.encode()) > _LONGEST_NAME:
+        raise UsageError(f"{place}: {name[:80]!r} is no path within a workspace")
     return name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 from attrs.validators import optional
 
-from lamella.config.schema import between, not_empty, one_of, setting
+from lamella.config.schema import between, file_names, not_empty, one_of, setting
 from lamella_memory_core.choices import CHUNK_RULES, FUSIONS, LINES, STANDARDISED
 
 
@@ -73,7 +73,7 @@ class Config:
         300, "How long a turn waits for what is recalled; what comes later is dropped.", check=between(10, 10_000)
     )
     extra_paths: tuple[str, ...] = setting(
-        (), "More Markdown files and folders to search, absolute or relative to the workspace."
+        (), "More Markdown files and folders to search, absolute or relative to the workspace.", check=file_names
     )
     session_memory: bool = setting(False, "Search what was said in sessions too, from their transcripts.")
     session_delta_bytes: int = setting(
