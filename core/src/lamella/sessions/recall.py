@@ -19,6 +19,7 @@ from lamella.sessions.transcript import SessionFile
 from lamella.text.chunk import chunk_text
 from lamella.text.dialogue import Turn, turns_of
 from lamella.text.lexical import lexical_scores
+from lamella.text.silent import spoken
 from lamella.text.unicode import character_start
 from lamella.types.entries import Compaction, Entry
 
@@ -142,13 +143,19 @@ def _quotes(entries: Sequence[Entry], folded: set[str]) -> Iterator[Quote]:
         turns = turns_of(entry_messages(entry))
         if entry.role == "user":
             silent = any(turn.text.lstrip().startswith(FLUSH_PROMPT) for turn in turns)
-        text = "\n".join(_said(turn) for turn in turns if not is_hidden(turn.text))
+        text = "\n".join(said for turn in turns if not is_hidden(turn.text) and (said := _said(turn)))
         if text and not silent and not _is_recall(entry) and entry.fields.get("display") is not False:
             yield Quote(entry.id, entry.timestamp, entry.role or entry.type, text, entry.id in folded)
 
 
 def _said(turn: Turn) -> str:
-    return f"[call] {turn.text}" if turn.kind == "call" else turn.text
+    match turn.kind:
+        case "call":
+            return f"[call] {turn.text}"
+        case "assistant":
+            return spoken(turn.text)
+        case _:
+            return turn.text
 
 
 def _is_recall(entry: Entry) -> bool:
