@@ -222,6 +222,11 @@ class ModelRejected(ModelError):
     """The provider refused the request for a reason that a retry does not change."""
 
 
+class ThinkingRejected(ModelRejected):
+    """The provider refused the thinking of earlier replies that the request gave back. Without it, the
+    request may succeed."""
+
+
 class ModelAborted(ModelError):
     """The caller cancelled the call."""
 

@@ -13,12 +13,12 @@ from builders import CASES
 from pi_golden import newest, scenarios
 
 from lamella import hookimpl
-from lamella.errors import ContextOverflow, UsageError
+from lamella.errors import ContextOverflow, ThinkingRejected, UsageError
 from lamella.sessions.transcript import SessionFile
 from lamella.types import events as e
 from lamella.types import hooks as h
 from lamella.types.host import Host
-from lamella.types.messages import Message, UserMessage, text_of
+from lamella.types.messages import Message, ThinkingBlock, UserMessage, text_of
 from lamella.types.tools import Tool
 
 SMALL = {"compaction.reserve_tokens": 200, "compaction.keep_recent_tokens": 59, "context.estimator": "pi"}
@@ -170,6 +170,39 @@ async def test_retries_end(tmp_path: Path) -> None:
     assert result.error is not None
     assert len(model.requests) == 4
     assert [(s.success, s.final_error) for s in recorder.of(e.AutoRetryEnd)] == [(False, "overloaded")]
+
+
+REFUSED = {"throwBeforeStart": "messages.1.content.0: Invalid `signature` in `thinking` block", "status": 400}
+THOUGHT = {"type": "thinking", "thinking": "hm", "thinkingSignature": "c2ln"}
+
+
+def thinking_in(request: Any) -> tuple[str, bool]:
+    """The level that a request asks for, and whether it gives thinking back."""
+    return request.thinking, any(isinstance(b, ThinkingBlock) for m in request.messages for b in m.content)
+
+
+async def test_refused_thinking_is_left_out_for_the_rest_of_the_turn(tmp_path: Path) -> None:
+    again = {"content": [THOUGHT, CALL | {"id": "c2"}]}
+    model = scripted([{"content": [THOUGHT, CALL]}, REFUSED, again, "done", "next"])
+    recorder = Recorder()
+    async with open_agent(tmp_path, model, tools=[demo()], settings={"agent.thinking": "low"}) as runtime:
+        runtime.listeners.append(recorder)
+        result = await runtime.ask("go")
+        assert (result.text, result.error) == ("done", None)
+        seen = [thinking_in(request) for request in model.requests]
+        assert seen == [("low", False), ("low", True), ("off", False), ("off", False)]
+        assert [text_of(m.content) for m in model.requests[3].messages if m.role == "toolResult"] == ["demo result"] * 2
+        assert "thinking_left_out" in [notice.code for notice in recorder.of(e.Notice)]
+        await runtime.ask("more")
+        assert thinking_in(model.requests[4]) == ("low", True)
+
+
+async def test_a_second_refusal_of_thinking_is_the_turns_error(tmp_path: Path) -> None:
+    model = scripted([REFUSED, REFUSED, "never"])
+    async with open_agent(tmp_path, model) as runtime:
+        result = await runtime.ask("go")
+    assert isinstance(result.error, ThinkingRejected)
+    assert len(model.requests) == 2
 
 
 async def test_permanent_errors_are_not_retried(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from lamella.errors import (
     ModelRateLimited,
     ModelRejected,
     ModelTransient,
+    ThinkingRejected,
 )
 from lamella.models.classify import (
     check_patterns,
@@ -214,3 +215,36 @@ def test_any_text_gets_exactly_one_class(text: str, status: int | None, code: st
     assert str(error) == text
     assert error.status == status
     assert isinstance(error, ContextOverflow) is is_context_overflow(text, status=status, code=code)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "messages.5.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+        "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+        "messages.1.content.0.thinking.signature: Field required",
+        "Thought signature is not valid",
+        "Corrupted thought signature.",
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+        "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.",
+        "The encrypted content gAAA could not be verified.",
+    ],
+)
+def test_refused_thinking_is_known(text: str) -> None:
+    assert isinstance(classify_error(text, status=400), ThinkingRejected)
+    assert not classify_error(text, status=400).retryable
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens must be greater than thinking.budget_tokens",
+        "Thinking is not supported by this model.",
+        "Function call is missing a thought_signature in functionCall parts.",
+        "reasoning is required for this model",
+        "messages.0.content: blocks must not be empty",
+    ],
+)
+def test_what_leaving_thinking_out_does_not_help_is_another_refusal(text: str) -> None:
+    assert type(classify_error(text, status=400)) is ModelRejected

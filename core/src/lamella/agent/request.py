@@ -33,7 +33,8 @@ from lamella.types.model import Model, ModelRequest, ThinkingLevel, ToolSpec
 
 @frozen(slots=True)
 class RequestBuilder:
-    """What every request of a run has in common. `prepend` goes before the newest user message."""
+    """What every request of a run has in common. `prepend` goes before the newest user message;
+    `with_thinking` False asks for no thinking and gives none back."""
 
     model: Model
     hooks: Hooks
@@ -44,12 +45,13 @@ class RequestBuilder:
     window: int
     thinking: ThinkingLevel = "off"
     prepend: str = ""
+    with_thinking: bool = True
     _sizes: SizeCache = field(init=False, repr=False, default=Factory(lambda self: SizeCache(self.estimate), True))
 
     async def build(self, messages: Sequence[Message], call: int) -> ModelRequest:
         """The request for these messages. Raises `ContextOverflow` when it cannot fit the window."""
         shown = await self.hooks.context(h.BeforeModelCall(tuple(messages), call, self.window, unix_ms()), self.host)
-        history = legal_history(shown, self.model)
+        history = legal_history(shown, self.model, with_thinking=self.with_thinking)
         if self.prepend:
             history = prepend_to_newest(history, self.prepend)
         tokens = self.size(history)
@@ -58,7 +60,8 @@ class RequestBuilder:
                 f"the request needs about {tokens} tokens, the context window holds {self.window}",
                 hint="Compact or reset the session, or use a model with a larger window.",
             )
-        return ModelRequest(history, self.system_prompt, self.tools, thinking=self.thinking)
+        level = self.thinking if self.with_thinking else "off"
+        return ModelRequest(history, self.system_prompt, self.tools, thinking=level)
 
     def size(self, history: Sequence[ModelMessage]) -> int:
         """Estimated tokens of a whole request."""
@@ -79,11 +82,11 @@ def tool_tokens(tool: ToolSpec) -> int:
     return estimate_text(tool.description) + estimate_text(msgspec.json.encode(dict(tool.parameters)).decode())
 
 
-def legal_history(messages: Sequence[Message], model: Model) -> Sequence[ModelMessage]:
-    """Messages converted and repaired for a model."""
+def legal_history(messages: Sequence[Message], model: Model, *, with_thinking: bool = True) -> Sequence[ModelMessage]:
+    """Messages converted and repaired for a model, with what thinking it can read or without any."""
 
     def same(message: AssistantMessage) -> bool:
-        return written_by(message, model.provider, model.id, model.api)
+        return with_thinking and written_by(message, model.provider, model.id, model.api)
 
     history = repair(convert_to_model_messages(messages), profile_for(model.provider, model.api), same_model=same)
     return history if model.supports_images else each(history, without_images)

@@ -11,13 +11,20 @@ from attrs import evolve, frozen
 from lamella.agent.accounting import counters, reply_text, total_usage
 from lamella.agent.compaction import Outcome
 from lamella.agent.host import SessionHost
-from lamella.agent.loop import LoopResult, run_loop
+from lamella.agent.loop import LoopResult, LoopSetup, run_loop
 from lamella.agent.prefix_log import LastRequest
 from lamella.agent.quiet import Quiet, all_audible, audible
 from lamella.agent.retry import retry_delay_ms, unless_aborted, wait
 from lamella.agent.room import Room
 from lamella.agent.workbench import Workbench
-from lamella.errors import ContextOverflow, LamellaError, ModelAborted, ModelError, SessionError
+from lamella.errors import (
+    ContextOverflow,
+    LamellaError,
+    ModelAborted,
+    ModelError,
+    SessionError,
+    ThinkingRejected,
+)
 from lamella.plugins.hooks import merge_additions
 from lamella.sessions.watch import silent_leaks
 from lamella.text.days import unix_ms
@@ -192,9 +199,8 @@ class Turn:
     async def _run(self, prompts: tuple[Message, ...], addition: h.PromptAddition, host: SessionHost) -> LoopResult:
         """The loop, again after retries and compactions."""
         settings = self.bench.environment.settings
-        setup = self.bench.setup(addition, host)
-        sent = LastRequest(setup.build)
-        setup = evolve(setup, build=sent.build)
+        setup, sent = self._setup(addition, host)
+        with_thinking = True
         new: list[Message] = []
         retries = 0
         result = await run_loop(prompts, self.bench.history(), setup, self._emit)
@@ -216,6 +222,10 @@ class Turn:
                 retries += 1
                 if not await self._pause(retries, error):
                     break
+            elif isinstance(error, ThinkingRejected) and with_thinking:
+                with_thinking = False
+                self.bench.tell(e.Notice("thinking_left_out", f"tried again without thinking: {error}"))
+                setup, sent = self._setup(addition, host, with_thinking=False)
             else:
                 if retries:
                     self.bench.tell(e.AutoRetryEnd(False, retries, str(error)))
@@ -224,6 +234,14 @@ class Turn:
         if sent.request is not None:
             self.bench.note_prefix(addition, sent.request)
         return LoopResult(tuple(new), result.reply, result.error)
+
+    def _setup(
+        self, addition: h.PromptAddition, host: SessionHost, *, with_thinking: bool = True
+    ) -> tuple[LoopSetup, LastRequest]:
+        """What the loop works with, and where its last request is to be found."""
+        setup = self.bench.setup(addition, host, with_thinking=with_thinking)
+        sent = LastRequest(setup.build)
+        return evolve(setup, build=sent.build), sent
 
     async def _pause(self, attempt: int, error: ModelError) -> bool:
         retry = self.bench.environment.settings.retry

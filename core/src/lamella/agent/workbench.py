@@ -129,13 +129,13 @@ class Workbench:
             silent=self._silent,
         )
 
-    def setup(self, addition: h.PromptAddition, host: SessionHost) -> LoopSetup:
+    def setup(self, addition: h.PromptAddition, host: SessionHost, *, with_thinking: bool = True) -> LoopSetup:
         environment = self.environment
         builder = self._builder(addition, host, environment.tools)
         return LoopSetup(
             model=self.model,
             tools=environment.tools,
-            build=builder.build,
+            build=evolve(builder, with_thinking=with_thinking).build,
             policy=HookPolicy(environment.hooks, host, dict(environment.tools), environment.confirm),
             make_context=self._tool_context(host),
             steering=lambda: _take(self.steering, environment.agent.steering_mode),

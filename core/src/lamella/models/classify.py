@@ -1,4 +1,5 @@
-"""What a provider's error means: does the request not fit, is it worth another try, or neither?
+"""What a provider's error means: does the request not fit, is it worth another try, as it is or without
+thinking, or neither?
 
 Pure functions on the error's text, HTTP status and machine-readable code. Status and code speak
 first where they are unambiguous; the words decide the rest, since many servers report a full
@@ -20,6 +21,7 @@ from lamella.errors import (
     ModelRejected,
     ModelTransient,
     Problem,
+    ThinkingRejected,
 )
 from lamella.models import error_patterns as p
 from lamella.types.messages import AssistantMessage
@@ -100,6 +102,8 @@ def classify_error(
         return ModelAuthError(text, status=status, hint=AUTH_HINT)
     if _is_transient(words, known):
         return ModelTransient(text, status=status, retry_after=retry_after)
+    if p.THINKING.search(words):
+        return ThinkingRejected(text, status=status)
     return ModelRejected(text, status=status)
 
 

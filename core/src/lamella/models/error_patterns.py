@@ -160,6 +160,18 @@ TRANSIENT = _any_of(
     r"과부하|잠시 후",
 )
 
+# Thinking that went back to its model is refused: its text, its signature, or its place in the reply.
+# A signature that is missing is none of these, since leaving out more would not help.
+THINKING = _any_of(
+    r"thinking`? blocks?",
+    r"expected `?thinking",
+    r"thinking`?\.signature",
+    r"(?:invalid|corrupt\w*|malformed) `?thought signature",
+    r"thought signature`? (?:is |was )?(?:invalid|not valid|corrupt|malformed)",
+    r"'reasoning' was provided without|without its required 'reasoning'",
+    r"invalid encrypted content|encrypted content .{0,200}(?:could not|cannot) be",
+)
+
 RATE_LIMIT_STATUS = re.compile(r"\b429\b")
 
 # An HTTP status that opens a message: "413 Request Entity Too Large", "Error 400: ...".
