@@ -317,6 +317,8 @@ def test_memory_add_get_search(home: Path, workspace: Path) -> None:
     rows = [json.loads(line) for line in batch.out.splitlines()]
     assert [r["query"] for r in rows] == ["boiler", "榛子"]
     assert all(r["results"] for r in rows)
+    for odd in (["--batch", "boiler"], ["--min-score", "nan", "boiler"], [" "]):
+        assert lamella("memory", "search", *odd, *at, home=home, stdin="boiler\n").code == 2
     assert lamella("memory", "get", "memory/none.md", *at, home=home).code == 4
     outside = lamella("memory", "get", "../secret.md", *at, home=home)
     assert outside.code == 1

@@ -100,6 +100,23 @@ def test_links_are_left_out_and_named(tmp_path: Path) -> None:
     assert open_backend(workspace).sync().removed == 1
 
 
+def test_what_is_left_out_is_named_on_one_line(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, {"memory/a\nfailed: b.md": "x", "memory/\x1b[31mc.md": "x"})
+    with contextlib.suppress(OSError, UnicodeError):  # not every disk takes such a name
+        (workspace / "memory/d\udcff.md").write_text("x")
+    named = [p.path for p in open_backend(workspace).sync().skipped]
+    assert named[:2] == ["memory/\\x1b[31mc.md", "memory/a\\nfailed: b.md"]
+    assert named[2:] in ([], ["memory/d\\udcff.md"])
+
+
+def test_status_of_an_index_that_cannot_be_used_says_so(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, {"memory/a.md": "okapi"})
+    (tmp_path / "state/memory.sqlite").mkdir(parents=True)
+    status = open_backend(workspace).status()
+    assert "memory.sqlite cannot be used" in status["problem"]
+    assert (status["files"], status["behind"]) == (0, None)
+
+
 def test_a_linked_memory_folder_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/a.md").write_text("okapi")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 from attrs import fields, frozen
 
+from lamella.cli.common import NumberRange
 from lamella.errors import UsageError
 from lamella.types.host import Trigger
 from lamella.types.model import THINKING_LEVELS, ThinkingLevel
@@ -62,7 +63,7 @@ def session_options(command: Callable[..., R]) -> Callable[..., R]:
         show_default=True,
         help="What sets the turn off.",
     )
-    @click.option("--timeout", type=click.FloatRange(min=0.1), help="Abort a turn after so many seconds.")
+    @click.option("--timeout", type=NumberRange(min=0.1), help="Abort a turn after so many seconds.")
     @functools.wraps(command)
     def wrapped(*positional: Any, **options: Any) -> R:
         wanted = SessionChoice(**{a.name: options.pop(a.name) for a in fields(SessionChoice)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -25,6 +26,16 @@ R = TypeVar("R")
 _LOG = "lamella-cli"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+class NumberRange(click.FloatRange):
+    """A range that nan, which compares with nothing, is outside of."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"expected a number, found {value!r}", param, ctx)
+        return number
 
 
 @frozen(slots=True)

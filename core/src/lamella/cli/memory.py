@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, argument_text, json_option, open_runtime, warn
+from lamella.cli.common import (
+    CommonOptions,
+    NumberRange,
+    Out,
+    agent_options,
+    argument_text,
+    json_option,
+    open_runtime,
+    warn,
+)
 from lamella.cli.memory_eval import evaluate
 from lamella.cli.memory_journal import log, undo, why
 from lamella.cli.memory_text import report_text, results_text, status_text
@@ -56,7 +65,7 @@ def index(common: CommonOptions, force: bool, as_json: bool) -> int:
 @click.argument("query", required=False)
 @agent_options
 @click.option("-n", "--max-results", type=click.IntRange(1, 100), default=6, show_default=True)
-@click.option("--min-score", type=click.FloatRange(0, 1), default=0.2, show_default=True)
+@click.option("--min-score", type=NumberRange(0, 1), default=0.2, show_default=True)
 @click.option("--batch", is_flag=True, help="Read queries from standard input, one a line; print one JSON line each.")
 @click.option("--explain", is_flag=True, help="Show what led to each result's place.")
 @json_option
@@ -70,9 +79,11 @@ def search(
     as_json: bool,
 ) -> None:
     """Search memory for QUERY."""
-    runtime = open_runtime(common, need_workspace=True)
+    if batch and query is not None:
+        raise click.UsageError("--batch reads queries from standard input; leave QUERY out")
     if not batch and (query is None or not query.strip()):
         raise click.UsageError("a query is needed (or --batch)")
+    runtime = open_runtime(common, need_workspace=True)
     with _open_memory(runtime) as service:
         if batch:
             for line in sys.stdin:

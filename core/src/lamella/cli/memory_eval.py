@@ -14,7 +14,7 @@ from typing import Any
 import click
 from attrs import frozen
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, print_table
+from lamella.cli.common import CommonOptions, NumberRange, Out, agent_options, json_option, print_table
 from lamella.cli.progress import Advance, progress_bar
 from lamella.memory.judged import JudgedWorkspace, Lines, read_judged
 from lamella.memory.scoring import DEPTH, FIGURES, lines_of, mean_figures, percentile, score_question
@@ -35,9 +35,7 @@ class Answered:
 @click.command("eval")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @agent_options
-@click.option(
-    "--min-score", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Least score of a result."
-)
+@click.option("--min-score", type=NumberRange(0, 1), default=0.0, show_default=True, help="Least score of a result.")
 @json_option
 def evaluate(common: CommonOptions, files: tuple[Path, ...], min_score: float, as_json: bool) -> None:
     """Measure memory search on judged questions.

@@ -238,4 +238,5 @@ def _take(path: str, name: str, status: os.stat_result, found: _Findings) -> Non
 
 
 def _shown(name: str) -> str:
-    return name.encode("utf-8", "backslashreplace").decode()
+    """A name on one line, as it can be printed: what cannot is escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)

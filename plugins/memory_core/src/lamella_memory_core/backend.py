@@ -85,7 +85,7 @@ class SqliteBackend:
             return self._sync(force, progress)
 
     def status(self) -> dict[str, Any]:
-        """Facts about the index as it is, without bringing it up to date."""
+        """Facts about the index as it is, without bringing it up to date. That it cannot be used is one too."""
         path = self._index.path
         model, why_none = self._model()
         facts: dict[str, Any] = {
@@ -107,7 +107,10 @@ class SqliteBackend:
             "chunkOverlap": self._chunking.overlap,
         }
         if path.exists():
-            facts.update(self._index.facts())
+            try:
+                facts.update(self._index.facts())
+            except MemoryUnavailable as error:
+                facts["problem"] = str(error)
         return facts
 
     def close(self) -> None:
