@@ -40,6 +40,23 @@ def names(ws: Path, *extra: str) -> list[str]:
     return [f.name for f in scan_memory(ws, extra).files]
 
 
+def test_a_folder_above_the_workspace_gives_its_files_their_usual_names(ws: Path) -> None:
+    """`memory.md` is what no chat sees beside `MEMORY.md`, whichever way a scan comes to it."""
+    write(ws / "memory.md", "old\n")
+    above = names(ws, "..")
+    assert set(above) == {
+        "MEMORY.md",
+        "memory/a.md",
+        "README.md",
+        "notes/plan.md",
+        "notes/deep/er.md",
+        "../extra/team.md",
+        "../extra/sub/guide.md",
+        "../extras/secret.md",
+    }
+    assert len(above) == len(set(above))
+
+
 def skipped(ws: Path, *extra: str) -> dict[str, str]:
     return {p.path: p.reason for p in scan_memory(ws, extra).skipped}
 

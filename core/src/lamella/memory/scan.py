@@ -76,7 +76,7 @@ def scan_memory(workspace: Path, extra_paths: Sequence[str] = (), transcripts: P
     Raises `UsageError` when the workspace is missing.
     """
     root = real_workspace(workspace)
-    found = _Findings()
+    found = _Findings(str(root))
     _take_curated(root, found)
     if (root / FOLDER).is_symlink():
         found.skip(FOLDER, "a symbolic link")
@@ -99,6 +99,7 @@ def scan_memory(workspace: Path, extra_paths: Sequence[str] = (), transcripts: P
 class _Findings:
     """What a scan has come upon so far, by name."""
 
+    root: str
     files: dict[str, FoundFile] = field(factory=dict)
     failed: dict[str, str] = field(factory=dict)
     skipped: dict[str, str] = field(factory=dict)
@@ -173,7 +174,10 @@ def _take_transcripts(folder: str, found: _Findings) -> None:
 
 
 def _walk(path: str, name: str, found: _Findings, *, ignored: Container[str] = ()) -> None:
-    """Take in the Markdown files of a folder and of all below it. `name` is what results call it."""
+    """Take in the Markdown files of a folder and of all below it. `name` is what results call it.
+
+    A folder above the workspace comes upon it again, where files have their usual names.
+    """
     folders = [(path, name)]
     while folders:
         path, name = folders.pop()
@@ -186,7 +190,7 @@ def _walk(path: str, name: str, found: _Findings, *, ignored: Container[str] = (
             if entry.is_dir(follow_symlinks=False):
                 if entry.name.lower() in ignored:
                     continue
-                folders.append((entry.path, below))
+                folders.append((entry.path, "" if entry.path == found.root else below))
                 if entry.name.endswith(".md"):
                     found.fail(below, "is a folder, expected a file")
             elif entry.name.endswith(".md") or entry.is_symlink():
