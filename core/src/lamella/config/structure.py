@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,8 @@ def structure(cls: type[T], data: Any, *, path: str = "", origin: str = "") -> t
 
 def near_match(word: str, known: Sequence[str]) -> str:
     """` (did you mean X?)`, or nothing."""
+    import difflib
+
     found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f" (did you mean {found[0]}?)" if found else ""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from attrs import frozen
 
@@ -110,5 +109,7 @@ def _entry(skill: Skill, home: str) -> str:
     if home and location.startswith(home.rstrip("/\\") + "/"):
         location = "~" + location[len(home.rstrip("/\\")) :]
     fields = (("name", skill.name), ("description", skill.description), ("location", one_line(location)))
-    lines = "\n".join(f"    <{tag}>{escape(text)}</{tag}>" for tag, text in fields)
+    from html import escape  # not light, and of use only where there are skills
+
+    lines = "\n".join(f"    <{tag}>{escape(text, quote=False)}</{tag}>" for tag, text in fields)
     return f"  <skill>\n{lines}\n  </skill>"

@@ -10,13 +10,13 @@ import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Generic, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lamella.sessions.keys import is_session_id
 from lamella.text.files import write_atomic
-from lamella.types.hooks import PromptContext
+
+if TYPE_CHECKING:
+    from lamella.types.hooks import PromptContext
 
 T = TypeVar("T")
 
@@ -58,6 +58,8 @@ class Snapshots(Generic[T]):
                 file.unlink()
 
     def _read(self, file: Path) -> T | None:
+        import msgspec
+
         try:
             return msgspec.json.decode(file.read_bytes(), type=self._kind)
         except FileNotFoundError:
@@ -69,6 +71,8 @@ class Snapshots(Generic[T]):
 
 def _write(file: Path, value: object) -> None:
     """A folder that cannot be written costs stability after a restart, not the turn."""
+    import msgspec
+
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(file, msgspec.json.encode(value), mode=0o600)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -152,7 +152,7 @@ class MemoryWriter:
     def _commit(self, file: MemoryFile, old: bytes | None, plan: _Plan, provenance: Provenance) -> MemoryWrite:
         write = MemoryWrite(file.name, plan.start_line, plan.end_line, len(plan.data or b"") - len(old or b""))
         entry = journal.JournalEntry(
-            id=secrets.token_hex(6),
+            id=os.urandom(6).hex(),
             time=utc_iso(self._clock()),
             workspace=str(real_workspace(self.workspace)),
             path=file.name,

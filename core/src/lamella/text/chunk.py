@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 from attrs import frozen
 
-_HEAVY = re.compile(
+_HEAVY = (
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00010000-\U0010ffff]"
 )
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
@@ -78,8 +79,13 @@ def chunk_text(source: str, *, size: int = 128, overlap: int = 32, by_entry: boo
     return chunks
 
 
+@cache
+def _heavy() -> re.Pattern[str]:
+    return re.compile(_HEAVY)  # takes milliseconds, which ASCII texts need not pay
+
+
 def _units(text: str) -> int:
-    return len(text) if text.isascii() else len(text) + (_UNITS_PER_TOKEN - 1) * len(_HEAVY.findall(text))
+    return len(text) if text.isascii() else len(text) + (_UNITS_PER_TOKEN - 1) * len(_heavy().findall(text))
 
 
 def _pieces(source: str, budget: int) -> Iterator[_Piece]:

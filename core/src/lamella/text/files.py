@@ -7,7 +7,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 from pathlib import Path
 
 from attrs import frozen
@@ -153,7 +152,7 @@ def _close_where_rename_needs_it(fd: int) -> int:
 
 def _open_temporary(target: Path, mode: int) -> tuple[int, Path]:
     while True:
-        temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(4)}.tmp")
+        temporary = target.with_name(f"{_prefix(target)}{os.urandom(4).hex()}.tmp")
         fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_CLOEXEC", 0), mode)
         if _lock(fd, otherwise=True) and os.fstat(fd).st_nlink:
             return fd, temporary

@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from typing import Any
 
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
@@ -82,6 +81,8 @@ def js_number(value: int | float) -> str:
 
 def _shortest_digits(number: float) -> str:
     """ECMAScript's Number::toString for a finite number other than zero."""
+    from decimal import Decimal  # not light, and seldom needed
+
     sign, digit_tuple, exponent = Decimal(repr(number)).as_tuple()
     assert isinstance(exponent, int)
     digits = "".join(map(str, digit_tuple)).rstrip("0")

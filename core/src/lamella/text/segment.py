@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from operator import add
 from typing import Literal
 
@@ -32,13 +33,10 @@ _MARKS = (
     "\u0c00-\u0c4d\u0c81-\u0ccd\u0d00-\u0d4d\u200c\u200d"
 )
 
-_TOKEN = re.compile(f"[{_UNSPACED}]+|[^\\W{_UNSPACED}](?:[^\\W{_UNSPACED}]|[{_MARKS}])*")
 # Up to here no script is unspaced; most words begin so, and are told without a pattern.
 _LAST_SPACED = "\u0dff"
 _ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
-_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-# Words joined by punctuation, such as AB-1234, src/main.py, 20.04, user@example.org.
-_IDENTIFIER = re.compile(f"[^\\W{_UNSPACED}]+(?:[-./:@#+'’][^\\W{_UNSPACED}]+)+")
+_ASCII_IDENTIFIER = re.compile(r"\w+(?:[-./:@#+']\w+)+", re.ASCII)
 
 TermKind = Literal["word", "prefix", "phrase"]
 
@@ -56,9 +54,28 @@ class Term:
     kind: TermKind = "word"
 
 
+# Patterns of many characters take milliseconds to compile, which ASCII texts need not pay.
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]+|[^\\W{_UNSPACED}](?:[^\\W{_UNSPACED}]|[{_MARKS}])*")
+
+
+@cache
+def _one_unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")
+
+
+@cache
+def _identifier() -> re.Pattern[str]:
+    """Words joined by punctuation, such as AB-1234, src/main.py, 20.04, user@example.org."""
+    return re.compile(f"[^\\W{_UNSPACED}]+(?:[-./:@#+'’][^\\W{_UNSPACED}]+)+")
+
+
 def is_unspaced(text: str) -> bool:
     """Whether the text begins with a character of a script without spaces."""
-    return text[:1] > _LAST_SPACED and _IS_UNSPACED.match(text) is not None
+    return text[:1] > _LAST_SPACED and _one_unspaced().match(text) is not None
 
 
 def fold(text: str) -> str:
@@ -82,7 +99,7 @@ def search_text(text: str) -> str:
     folded = fold(text)
     if folded.isascii():  # the same, several times faster
         return " ".join(_ASCII_TOKEN.findall(folded))
-    return " ".join([_spread(run) if is_unspaced(run) else run for run in _TOKEN.findall(folded)])
+    return " ".join([_spread(run) if is_unspaced(run) else run for run in _token().findall(folded)])
 
 
 def query_terms(text: str) -> tuple[Term, ...]:
@@ -99,7 +116,8 @@ def query_terms(text: str) -> tuple[Term, ...]:
 
 
 def _runs(folded: str) -> Iterator[str]:
-    return (found[0] for found in _TOKEN.finditer(folded))
+    pattern = _ASCII_TOKEN if folded.isascii() else _token()
+    return (found[0] for found in pattern.finditer(folded))
 
 
 def _spread(run: str) -> str:
@@ -117,7 +135,8 @@ def _run_terms(run: str) -> Iterator[Term]:
 
 
 def _phrases(folded: str) -> Iterator[str]:
-    for found in _IDENTIFIER.finditer(folded):
+    pattern = _ASCII_IDENTIFIER if folded.isascii() else _identifier()
+    for found in pattern.finditer(folded):
         parts = list(_runs(found[0]))
         if not all(map(_says_nothing, parts)):
             yield " ".join(parts)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lamella.errors import ModelAborted, ModelError
 from lamella.plugins import hookimpl
-from lamella.text.days import human_day
-from lamella.text.inside import Refused
-from lamella.types.events import Notice
-from lamella.types.hooks import AfterCompaction, Compacting, CompactionResult
-from lamella.types.host import Host
 from lamella_compaction_safeguard.config import Config as _Config
-from lamella_compaction_safeguard.plan import Plan, is_conversation, make_plan
-from lamella_compaction_safeguard.refresh import FILE, agents_file, refresh_text
-from lamella_compaction_safeguard.requests import Requests
-from lamella_compaction_safeguard.summarise import SummaryWriter, Written
+
+if TYPE_CHECKING:
+    from lamella.types.hooks import AfterCompaction, Compacting, CompactionResult
+    from lamella.types.host import Host
+    from lamella_compaction_safeguard.plan import Plan
+    from lamella_compaction_safeguard.summarise import Written
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +32,11 @@ class CompactionSafeguard:
     @hookimpl
     async def on_compaction(self, event: Compacting, host: Host) -> CompactionResult:
         """A checked summary. When the model fails, cancels, or quotes by rules if the window is exceeded."""
+        from lamella.types.hooks import CompactionResult
+        from lamella_compaction_safeguard.plan import is_conversation, make_plan
+        from lamella_compaction_safeguard.requests import Requests
+        from lamella_compaction_safeguard.summarise import SummaryWriter
+
         prepared, turn, config = event.preparation, host.turn, self.config
         if not is_conversation((*prepared.messages_to_summarize, *prepared.turn_prefix)):
             return CompactionResult(cancel=True, reason="nothing was said in the part that would be summarised")
@@ -63,6 +65,9 @@ class CompactionSafeguard:
     @hookimpl
     def after_compaction(self, event: AfterCompaction, host: Host) -> None:
         """Queues the refresh for the next turn."""
+        from lamella.text.days import human_day
+        from lamella_compaction_safeguard.refresh import refresh_text
+
         config = self.config
         day = human_day(tz=host.turn.timezone)
         text = refresh_text(self._agents(host), config.refresh_sections, day, config.refresh_max_chars)
@@ -71,6 +76,9 @@ class CompactionSafeguard:
 
     def _agents(self, host: Host) -> str:
         """The text of AGENTS.md; one that may not be read counts as none."""
+        from lamella.text.inside import Refused
+        from lamella_compaction_safeguard.refresh import FILE, agents_file
+
         if not self.config.refresh_sections:
             return ""
         try:
@@ -81,6 +89,8 @@ class CompactionSafeguard:
 
     def _warn(self, host: Host, error: str) -> None:
         """Tell of a failing model, once in a session."""
+        from lamella.types.events import Notice
+
         if host.turn.session_id not in self._warned:
             self._warned.add(host.turn.session_id)
             host.emit(Notice("summary_failed", f"the model gave no summary for a compaction: {error}"))

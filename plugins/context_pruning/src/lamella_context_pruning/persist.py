@@ -8,7 +8,6 @@ from typing import Any
 from attrs import evolve
 
 from lamella.sessions.lines import encode_line
-from lamella.text.redact import redact
 from lamella.text.shorten import shorten_result
 from lamella.types.messages import TextBlock, ToolCall, ToolResultMessage, blocks_of
 from lamella_context_pruning.config import Results
@@ -60,6 +59,8 @@ def small_details(details: Any, config: Results) -> Any:
 def _clean(value: Any, max_chars: int) -> Any:
     """A JSON value with secrets masked and long texts cut."""
     if isinstance(value, str):
+        from lamella.text.redact import redact  # not light, and of use in a turn only
+
         text = redact(value[: 2 * max_chars])  # so that no secret is cut before it is seen
         left_out = max(len(value) - max_chars, 0)
         return f"{text[:max_chars]}... [{left_out} characters left out]" if left_out else text

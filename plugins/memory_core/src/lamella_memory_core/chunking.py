@@ -7,7 +7,6 @@ from attrs import frozen
 from lamella.memory.paths import CURATED, CURATED_LOWER
 from lamella.text import chunk, segment
 from lamella.text.chunk import Chunk, chunk_text
-from lamella.text.redact import redact
 from lamella_memory_core.choices import LINES, OPENCLAW
 from lamella_memory_core.openclaw import openclaw_chunks
 
@@ -33,7 +32,10 @@ class Chunking:
 
     def cut(self, name: str, text: str) -> list[Chunk]:
         """The curated file holds one fact an entry, so it is cut by entries."""
-        text = redact(text) if self.redacted else text
+        if self.redacted:
+            from lamella.text.redact import redact
+
+            text = redact(text)
         if self.rule == OPENCLAW:
             return openclaw_chunks(text, size=self.size, overlap=self.overlap)
         return chunk_text(text, size=self.size, overlap=self.overlap, by_entry=name in (CURATED, CURATED_LOWER))

@@ -19,8 +19,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import filelock
-
 from lamella.errors import LamellaError, MemoryUnavailable
 from lamella.text.days import file_stamp
 
@@ -167,6 +165,8 @@ class Database:
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         self._lock.parent.mkdir(parents=True, exist_ok=True)
+        import filelock  # only what writes needs it
+
         with filelock.FileLock(self._lock, timeout=_BUSY_SECONDS * 3):
             yield
 
@@ -228,6 +228,8 @@ def is_broken(error: sqlite3.DatabaseError) -> bool:
 
 def is_busy(error: BaseException) -> bool:
     """Whether a `MemoryUnavailable` says that others keep the index busy, and not that it cannot be used."""
+    import filelock
+
     cause = getattr(error.__cause__, "orig", error.__cause__)
     code = getattr(cause, "sqlite_errorcode", None)
     return isinstance(cause, filelock.Timeout) or (code is not None and (code & 0xFF) in _BUSY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -53,6 +52,8 @@ class Errand(Generic[T]):
 
     async def outcome(self, seconds: float) -> T:
         """The same for coroutines, with seconds for each call."""
+        import asyncio
+
         waiting = asyncio.wrap_future(self._future)
         try:
             await asyncio.wait({waiting}, timeout=seconds)

@@ -6,27 +6,26 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lamella.plugins import hookimpl
-from lamella.types.hooks import (
-    AgentEnded,
-    BeforeCompaction,
-    BeforePromptBuild,
-    BeforeTurn,
-    FlushReport,
-    MemoryContext,
-    PromptAddition,
-    PromptSection,
-    RegistrationContext,
-    SessionStart,
-)
-from lamella.types.host import Host
-from lamella.types.memory import BackendContext, BackendRegistration, MemoryBackend, MemoryService
-from lamella.types.tools import Tool
+from lamella.types.memory import BackendRegistration
 from lamella_memory_core.config import Config as _Config
-from lamella_memory_core.flush import Flush
-from lamella_memory_core.prompt import memory_sections
-from lamella_memory_core.tools import memory_tools
 
 if TYPE_CHECKING:
+    from lamella.types.hooks import (
+        AgentEnded,
+        BeforeCompaction,
+        BeforePromptBuild,
+        BeforeTurn,
+        FlushReport,
+        MemoryContext,
+        PromptAddition,
+        PromptSection,
+        RegistrationContext,
+        SessionStart,
+    )
+    from lamella.types.host import Host
+    from lamella.types.memory import BackendContext, MemoryBackend, MemoryService
+    from lamella.types.tools import Tool
+    from lamella_memory_core.flush import Flush
     from lamella_memory_core.recaller import Recaller
     from lamella_memory_core.service import Memory
 
@@ -54,7 +53,6 @@ class MemoryCore:
         from lamella_memory_core.service import Memory
 
         self._memory = Memory(context, self.config)
-        self._flush = Flush(self._memory.writer, self.config)
         if self.config.auto_recall:
             from lamella_memory_core.recaller import Recaller
 
@@ -68,12 +66,13 @@ class MemoryCore:
 
     @hookimpl
     async def before_turn(self, event: BeforeTurn, host: Host) -> None:
-        if self._flush is not None:
-            await self._flush.before_turn(event, host)
+        if (flush := self._flush_once()) is not None:
+            await flush.before_turn(event, host)
 
     @hookimpl
     async def before_compaction(self, event: BeforeCompaction, host: Host) -> FlushReport | None:
-        return await self._flush.before_compaction(event, host) if self._flush is not None else None
+        flush = self._flush_once()
+        return await flush.before_compaction(event, host) if flush is not None else None
 
     @hookimpl
     async def agent_end(self, event: AgentEnded, host: Host) -> None:
@@ -86,11 +85,23 @@ class MemoryCore:
 
     @hookimpl
     def register_tools(self, context: RegistrationContext) -> Iterable[Tool]:
+        from lamella_memory_core.tools import memory_tools
+
         return memory_tools(context.memory, self.config) if context.memory is not None else ()
 
     @hookimpl
     def prompt_sections(self, context: RegistrationContext) -> Iterable[PromptSection]:
+        from lamella_memory_core.prompt import memory_sections
+
         return memory_sections(self.config) if context.memory is not None else ()
+
+    def _flush_once(self) -> Flush | None:
+        """The flush, made when a turn first needs it; None without memory."""
+        if self._flush is None and self._memory is not None:
+            from lamella_memory_core.flush import Flush
+
+            self._flush = Flush(self._memory.writer, self.config)
+        return self._flush
 
     def _open_sqlite(self, context: BackendContext) -> MemoryBackend:
         from lamella_memory_core.backend import open_sqlite  # SQLAlchemy is loaded when it is used

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
@@ -15,9 +16,7 @@ from lamella.memory.paths import CURATED, CURATED_LOWER, FOLDER, is_note
 from lamella.memory.reading import read_memory
 from lamella.memory.roots import extra_roots
 from lamella.memory.scan import IGNORED_FOLDERS
-from lamella.memory.writer import MemoryWriter
-from lamella.text.days import human_day, unix_ms
-from lamella.types.hooks import MemoryContext
+from lamella.text.days import human_day, unix_ms, zone
 from lamella.types.memory import (
     BackendContext,
     MemoryBackend,
@@ -37,6 +36,10 @@ from lamella_memory_core.synced import note_synced, read_synced, what_failed
 from lamella_memory_core.upkeep import Upkeep
 from lamella_memory_core.watch import Watch
 
+if TYPE_CHECKING:
+    from lamella.memory.writer import MemoryWriter
+    from lamella.types.hooks import MemoryContext
+
 log = logging.getLogger(__name__)
 
 
@@ -52,8 +55,8 @@ class Memory:
         unknown time zone."""
         self._context = context
         self._config = config or Config()
+        zone(context.timezone)  # an unknown one is told now, not at the first note
         self._backend = _open_backend(context, self._config)
-        self._writer = MemoryWriter(context.workspace, context.state_dir, context.timezone)
         self._one_search = threading.Lock()
         self._one_sync = threading.Lock()
         self._searched = False
@@ -67,9 +70,11 @@ class Memory:
     def backend(self) -> MemoryBackend:
         return self._backend
 
-    @property
+    @cached_property
     def writer(self) -> MemoryWriter:
-        return self._writer
+        from lamella.memory.writer import MemoryWriter
+
+        return MemoryWriter(self._context.workspace, self._context.state_dir, self._context.timezone)
 
     def search(self, query: SearchQuery) -> MemoryResults:
         if query.today is None:
@@ -94,7 +99,7 @@ class Memory:
 
     def append(self, text: str, *, path: str | None = None, provenance: Provenance) -> MemoryWrite:
         """Append and index. The note is safe when this returns; the index can catch up later."""
-        written = self._writer.append(path, text, provenance)
+        written = self.writer.append(path, text, provenance)
         try:
             self.sync()
         except LamellaError as error:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-import filelock
-
 from lamella.errors import LamellaError
 from lamella.types.memory import Embedder
 from lamella_memory_core.catalog import read_stamp
@@ -62,6 +60,8 @@ class Warmer:
         return self._errand is not None and not self._errand.done
 
     def _work(self, view: View, embedder: Embedder | None) -> None:
+        import filelock
+
         try:
             with filelock.FileLock(self._folder / "locks" / "memory-warming.lock", timeout=_WAIT_SECONDS):
                 fill_shelf(self._database, Shelf(self._folder), embedder)
