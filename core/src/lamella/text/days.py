@@ -45,9 +45,9 @@ def utc_iso(now: datetime | None = None) -> str:
     return _aware(now).astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def file_stamp() -> str:
-    """This moment as `utc_iso` gives it, in characters that every file system takes."""
-    return utc_iso().replace(":", "-")
+def file_stamp(now: datetime | None = None) -> str:
+    """A moment (default: this one) as `utc_iso` gives it, in characters that every file system takes."""
+    return utc_iso(now).replace(":", "-")
 
 
 def unix_ms() -> int:
