@@ -20,7 +20,7 @@ from lamella.text.silent import SILENT, Unspoken, is_silent, spoken
 ROWS = recorded("flush.json")
 K70 = json.loads((CASES / "K70" / "cases.json").read_text(encoding="utf-8"))
 
-# Recorded results that lamella does not follow; docs/decisions/0023 says why.
+# Recorded results that lamella does not follow; docs/decisions/0024 says why.
 SILENT_IN_ANY_CASE = {"no_reply"}
 HELD_FROM_THE_FIRST_LETTER = {"N", "No"}
 

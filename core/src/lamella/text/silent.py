@@ -2,7 +2,7 @@
 
 A reply that is the token alone is no reply. At the end of a text, or on a line of its own, it is left
 out; inside a sentence, in backticks or in a code block it is talk about the token, and stays. Case does
-not count. The rules follow OpenClaw 2026.3 and its later versions; see docs/decisions.
+not count. The rules follow OpenClaw 2026.3 and its later versions; see docs/decisions/0024.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A silent turn with two tools: `read`, and a `write` that only appends to today's note. When it runs is
 decided here; the numbers behind it are the engine's (`lamella.config.budget`). Rules follow OpenClaw
-2026.3; docs/decisions/0023 lists where not.
+2026.3; docs/decisions/0024 lists where not.
 """
 
 from __future__ import annotations
