@@ -19,24 +19,27 @@ from lamella.cli.common import (
     open_runtime,
     warn,
 )
-from lamella.cli.memory_eval import evaluate
-from lamella.cli.memory_journal import log, undo, why
+from lamella.cli.lazy import LazyGroup
 from lamella.cli.memory_text import report_text, results_text, status_text
-from lamella.cli.memory_watch import watch
 from lamella.cli.progress import progress_bar
-from lamella.types.memory import MemoryService, Provenance, SearchQuery
+from lamella.types.memory import Provenance, SearchQuery
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
+    from lamella.types.memory import MemoryService
+
+_ELSEWHERE = {
+    "eval": "lamella.cli.memory_eval:evaluate",
+    "log": "lamella.cli.memory_journal:log",
+    "undo": "lamella.cli.memory_journal:undo",
+    "watch": "lamella.cli.memory_watch:watch",
+    "why": "lamella.cli.memory_journal:why",
+}
 
 
-@click.group()
+@click.group(cls=LazyGroup, lazy=_ELSEWHERE)
 def memory() -> None:
     """Search and keep long-term memory."""
-
-
-for _command in (evaluate, log, undo, watch, why):
-    memory.add_command(_command)
 
 
 @memory.command("index")

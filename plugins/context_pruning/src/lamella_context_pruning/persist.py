@@ -7,7 +7,6 @@ from typing import Any
 
 from attrs import evolve
 
-from lamella.sessions.lines import encode_line
 from lamella.text.shorten import shorten_result
 from lamella.types.messages import TextBlock, ToolCall, ToolResultMessage, blocks_of
 from lamella_context_pruning.config import Results
@@ -72,6 +71,8 @@ def _clean(value: Any, max_chars: int) -> Any:
 
 
 def _size(value: Any) -> int:
+    from lamella.sessions.lines import encode_line
+
     return len(encode_line({"": value})) - len('{"":}\n')
 
 
