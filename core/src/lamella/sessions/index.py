@@ -8,7 +8,7 @@ a damaged file is kept aside and rebuilt from its backup and the transcripts, ne
 from __future__ import annotations
 
 import contextlib
-import json
+import copy
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,16 @@ from typing import Any
 from attrs import field, frozen
 
 from lamella.errors import SessionError, SessionNotFound
+from lamella.sessions.index_file import IndexFile, SessionEntry, Sessions, encode_index
 from lamella.sessions.keys import check_session_id, normalize_key
-from lamella.sessions.lines import decode_line, well_formed_json
+from lamella.sessions.lines import decode_line
 from lamella.sessions.locks import locked
 from lamella.sessions.reader import is_header
 from lamella.text.days import file_stamp, unix_ms
-from lamella.text.files import BOM, write_atomic
+from lamella.text.files import write_atomic
 
 INDEX_NAME = "sessions.json"
 BACKUP_NAME = "sessions.json.bak"
-
-SessionEntry = dict[str, Any]
-Sessions = dict[str, SessionEntry]
-
-_RENAMED = {"provider": "channel", "lastProvider": "lastChannel", "room": "groupChannel"}
 
 
 @frozen(slots=True)
@@ -66,6 +62,7 @@ class SessionIndex:
         self.folder = folder
         self.path = file or folder / INDEX_NAME
         self.timeout = timeout
+        self._file = IndexFile(self.path)
         self._listener = listener
 
     # --- reading ---------------------------------------------------------------------------------
@@ -75,16 +72,18 @@ class SessionIndex:
 
         A damaged file is answered from its backup and the transcripts in the folder.
         """
-        problem, sessions = self._parse()
-        if problem is None:
-            return IndexState(sessions)
-        recovered = self._recover(sessions)
-        return IndexState(recovered, IndexDamage(problem, None, len(recovered)))
+        found = self._file.fresh()
+        if found.problem is None:
+            return IndexState(found.sessions)
+        recovered = self._recover(found.sessions)
+        return IndexState(recovered, IndexDamage(found.problem, None, len(recovered)))
 
     def get(self, key: str) -> SessionEntry | None:
         """A copy of a key's entry; case variants of the key are found, the newest wins."""
-        found = _variants(self.load().sessions, normalize_key(key))
-        return dict(found[0][1]) if found else None
+        content = self._file.content()
+        sessions = content.sessions if content.problem is None else self.load().sessions
+        found = _variants(sessions, normalize_key(key))
+        return copy.deepcopy(found[0][1]) if found else None
 
     # --- changing --------------------------------------------------------------------------------
 
@@ -130,9 +129,9 @@ class SessionIndex:
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.path, timeout=self.timeout):
             sessions = self._load_for_update()
-            before = _serialize(sessions)
+            before = encode_index(sessions)
             change(sessions)
-            after = _serialize(sessions)
+            after = encode_index(sessions)
             if after == before and self.path.exists():
                 return
             self._save(after)
@@ -148,26 +147,23 @@ class SessionIndex:
             ) from error
 
     def _load_for_update(self) -> Sessions:
-        problem, sessions = self._parse()
-        if problem is None:
-            return sessions
+        found = self._file.fresh()
+        if found.problem is None:
+            return found.sessions
         kept = self.path.with_name(f"{INDEX_NAME}.corrupt.{file_stamp()}")
         write_atomic(kept, self.path.read_bytes())
-        recovered = self._recover(sessions)
-        self._save(_serialize(recovered))
-        self._listener(IndexDamage(problem, kept, len(recovered)))
+        recovered = self._recover(found.sessions)
+        self._save(encode_index(recovered))
+        self._listener(IndexDamage(found.problem, kept, len(recovered)))
         return recovered
 
-    # --- parsing and recovery --------------------------------------------------------------------
-
-    def _parse(self) -> tuple[str | None, Sessions]:
-        return _parse_file(self.path)
+    # --- recovery --------------------------------------------------------------------------------
 
     def _recover(self, readable: Sessions) -> Sessions:
         """What could be read, else the last whole backup, with entries added for transcripts that
         nothing points to."""
-        problem, backup = _parse_file(self.path.with_name(BACKUP_NAME))
-        sessions = {**(backup if problem is None else {}), **readable}
+        backup = IndexFile(self.path.with_name(BACKUP_NAME)).fresh()
+        sessions = {**(backup.sessions if backup.problem is None else {}), **readable}
         referenced = {str(e.get("sessionId")) for e in sessions.values()}
         orphans = [f for f in transcript_files(self.folder) if f.stem not in referenced]
         orphans.sort(key=lambda f: f.stat().st_mtime, reverse=True)
@@ -269,39 +265,6 @@ def _identify(file: Path) -> tuple[str, str] | None:
         return file.stem, ""
     key = value.get("sessionKey")
     return str(value["id"]), normalize_key(key) if isinstance(key, str) else ""
-
-
-def _parse_file(path: Path) -> tuple[str | None, Sessions]:
-    """(what is wrong, sessions). A missing file is an empty index; an empty file is damage."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None, {}
-    except OSError as error:
-        raise SessionError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if not data.strip(b"\x00 \t\r\n"):
-        return f"{path}: the file is empty", {}
-    try:
-        value = json.loads(data.removeprefix(BOM).decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        return f"{path}: not valid JSON ({error})", {}
-    if not isinstance(value, dict):
-        return f"{path}: expected an object, found {type(value).__name__}", {}
-    sessions = {k: _migrated(v) for k, v in value.items() if isinstance(v, dict)}
-    wrong = [k for k in value if k not in sessions]
-    return (f"{path}: entry {wrong[0]!r} is not an object" if wrong else None), sessions
-
-
-def _migrated(entry: SessionEntry) -> SessionEntry:
-    """An entry with the field names of older versions renamed."""
-    for old, new in _RENAMED.items():
-        if old in entry and new not in entry:
-            entry[new] = entry.pop(old)
-    return entry
-
-
-def _serialize(sessions: Sessions) -> bytes:
-    return (json.dumps(well_formed_json(sessions), ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def _variants(sessions: Sessions, normal: str) -> list[tuple[str, SessionEntry]]:

@@ -11,7 +11,8 @@ from typing import Any
 from attrs import frozen
 
 from lamella.errors import SessionError, SessionNotFound, TranscriptError
-from lamella.sessions.index import IndexDamage, SessionIndex, Sessions
+from lamella.sessions.index import IndexDamage, SessionIndex
+from lamella.sessions.index_file import Sessions
 from lamella.sessions.keys import SessionKey
 from lamella.sessions.locks import PathLock
 from lamella.sessions.transcript import SessionFile
