@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from attrs import frozen
@@ -86,12 +87,17 @@ def write_atomic(path: Path, data: bytes | bytearray, *, mode: int | None = None
     A symbolic link stays, its target is replaced. Raises `OSError` that names `path`; the old content
     is intact then and no temporary file is left. What a killed process left is removed here.
     """
+    write_pieces(path, (data,), mode=mode)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes | bytearray], *, mode: int | None = None) -> None:
+    """As `write_atomic`, with the content in pieces, so that not all of it need be in memory."""
     target = Path(os.path.realpath(path))
     try:
         _sweep(target)
         fd, temporary = _open_temporary(target, 0o666 if mode is None else mode)
         try:
-            _write_and_sync(fd, data)
+            _write_and_sync(fd, pieces)
             with contextlib.suppress(FileNotFoundError):
                 temporary.chmod(target.stat().st_mode & 0o7777)
             fd = _close_where_rename_needs_it(fd)
@@ -132,10 +138,11 @@ def sync_directory(folder: Path) -> None:
         os.close(fd)
 
 
-def _write_and_sync(fd: int, data: bytes | bytearray) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+def _write_and_sync(fd: int, pieces: Iterable[bytes | bytearray]) -> None:
+    for piece in pieces:
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
     os.fsync(fd)
 
 
