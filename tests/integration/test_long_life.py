@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import open_agent
 from attrs import define, field
-from folding import safeguard
 from legal import check_legal
-from long_life import FACT_EVERY, WINDOW, Died, LifeModel, fact, flush_runs, look, request_of, size
-from pruning import settings as pruning
+from long_life import FACT_EVERY, WINDOW, Died, LifeModel, fact, flush_runs, open_life, request_of, size
 
 from lamella.context.profiles import PROFILES
 from lamella.errors import ContextOverflow, ModelError
@@ -29,8 +26,6 @@ from lamella.types import events as e
 from lamella.types.memory import SearchQuery
 from lamella.types.message_json import dump_message
 from lamella.types.messages import AssistantMessage, text_of
-from lamella_context_pruning.plugin import ContextPruning
-from lamella_memory_core import Config, MemoryCore
 
 KEY = "agent:main:main"
 IDENTIFIERS = 40
@@ -86,13 +81,6 @@ class Witness:
         third = len(self.sizes) // 3
         first, last = self.sizes[third] / third, (self.sizes[-1] - self.sizes[-third]) / third
         assert last < 1.6 * first
-
-
-def open_life(home: Path, model: LifeModel) -> Runtime:
-    memory = MemoryCore(Config(embedder="none", sync_on_session_start=False, watch=False))
-    plugins = [memory, safeguard(), ContextPruning(pruning())]
-    settings = {"retry.base_delay_ms": 0, "compaction.reserve_tokens_floor": 20_000, "agent.timezone": "UTC"}
-    return open_agent(home, model, plugins=plugins, tools=[look()], settings=settings)
 
 
 def texts(context: Any) -> str:

@@ -10,19 +10,25 @@ import random
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from agents import open_agent
 from attrs import define, evolve, field, frozen
-from folding import summary
+from folding import safeguard, summary
+from pruning import settings as pruning_settings
 
 from lamella.agent.request import fixed_tokens
 from lamella.errors import ModelError
 from lamella.models.classify import classify_error
 from lamella.models.whole import stream_whole
+from lamella.runtime import Runtime
 from lamella.text.estimate import estimate_tokens
 from lamella.types.messages import AssistantMessage, Block, TextBlock, ToolCall, Usage, UserMessage, text_of
 from lamella.types.model import ModelRequest, StreamEvent
 from lamella.types.tools import Tool
+from lamella_context_pruning.plugin import ContextPruning
+from lamella_memory_core import Config, MemoryCore
 
 Purpose: TypeAlias = Literal["talk", "summary", "flush"]
 Fault: TypeAlias = Literal["", "overflow", "429", "timeout", "empty", "garbage", "cut off", "death"]
@@ -34,6 +40,7 @@ def _words(text: str) -> list[str]:
 
 WINDOW = 32_000
 FACT_EVERY = 9  # turns
+HUGE = 9_000  # trays, whose list fills the window
 ERRORS = {
     "overflow": ("prompt is too long: 33000 tokens > 32000 maximum", 400),
     "429": ("429 too many requests", 429),
@@ -156,7 +163,8 @@ class LifeModel:
     def _talk(self, request: ModelRequest, chance: random.Random) -> Block:
         looks = request.messages[-1].role == "user" and chance.random() < 0.45
         if looks and any(tool.name == "look" for tool in request.tools):
-            return ToolCall(f"c{self.turn}n{len(self.calls)}", "look", {"trays": chance.randrange(40, 900)})
+            trays = HUGE if chance.random() < 0.03 else chance.randrange(40, 900)
+            return ToolCall(f"c{self.turn}n{len(self.calls)}", "look", {"trays": trays})
         return TextBlock(talk(chance, chance.randrange(20, 160)))
 
     def _save(self, request: ModelRequest) -> Block:
@@ -216,3 +224,11 @@ def look() -> Tool:
 
     schema = {"type": "object", "properties": {"trays": {"type": "integer"}}}
     return Tool("look", "Looks at trays.", schema, run)
+
+
+def open_life(home: Path, model: LifeModel, **pruning: Any) -> Runtime:
+    """The session's runtime with everything that guards its window; `pruning` are settings of context-pruning."""
+    memory = MemoryCore(Config(embedder="none", sync_on_session_start=False, watch=False))
+    plugins = [memory, safeguard(), ContextPruning(pruning_settings(**pruning))]
+    settings = {"retry.base_delay_ms": 0, "compaction.reserve_tokens_floor": 20_000, "agent.timezone": "UTC"}
+    return open_agent(home, model, plugins=plugins, tools=[look()], settings=settings)
