@@ -11,8 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import evolve, frozen
 
+from lamella.context.images import without_images
 from lamella.context.profiles import ProviderProfile
 from lamella.context.repair import repair
+from lamella.context.repairs.changes import each
 from lamella.context.repairs.turns import SOURCES
 from lamella.plugins.hooks import Hooks
 from lamella.text.conversation import convert_to_model_messages
@@ -139,12 +141,16 @@ async def preview(
     *,
     same_model: Callable[[AssistantMessage], bool],
     estimate: Estimator,
+    images: bool = True,
     hooks: Hooks | None = None,
     host: Host | None = None,
     window: int = 0,
     now: float | None = None,
 ) -> Preview:
-    """The request that these messages would make at a time (Unix milliseconds; None: this moment)."""
+    """The request that these messages would make at a time (Unix milliseconds; None: this moment).
+
+    `images` tells whether the model takes any.
+    """
     tagged = [_tag(s.message, (i,)) for i, s in enumerate(sources)]
     listener = _Listener(tagged)
     shown: Sequence[Message] = tagged
@@ -157,6 +163,8 @@ async def preview(
         for message in convert_to_model_messages([original])
     ]
     request = repair(converted, profile, same_model=same_model)
+    if not images:
+        request = each(request, without_images)
     actions = [*_fates(sources, request, listener.verdicts, estimate), *_synthesised(request, estimate)]
     messages = tuple(_untag(m) for m in request)
     return Preview(messages, tuple(actions), sum(estimate(m) for m in messages), tuple(listener.remarks))

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
+from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table, warn
 from lamella.cli.context_diff import diff, diff_lines, prefixes_of, turn_json
-from lamella.cli.context_doors import build, repair
-from lamella.cli.context_explain import explanation, show
+from lamella.cli.context_doors import build, repair, say_plugin_problems, session_sources
+from lamella.cli.context_explain import explanation, next_request, show
+from lamella.errors import LamellaError
 
 if TYPE_CHECKING:
+    from lamella.agent.prefix_log import TurnPrefix
     from lamella.runtime import Runtime
     from lamella.sessions.keys import SessionKey
     from lamella.sessions.transcript import SessionFile
@@ -45,12 +47,11 @@ def context(
     if click.get_current_context().invoked_subcommand is not None:
         return
     runtime = open_runtime(common, model=model, need_workspace=True)
+    say_plugin_problems(runtime)
     if turns is not None:
         show_diff(runtime, key, turns, as_json)
         return
-    found = asyncio.run(overview(runtime, key))
-    if explain:
-        found |= asyncio.run(explanation(runtime, key))
+    found = asyncio.run(overview(runtime, key, explain=explain))
     if as_json:
         Out.json(found)
         return
@@ -69,9 +70,10 @@ context.add_command(build)
 context.add_command(repair)
 
 
-async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
-    """Sections of the system prompt, tools and history, each with its estimated tokens."""
-    from lamella.agent.request import legal_history, tool_tokens
+async def overview(runtime: Runtime, key: str, *, explain: bool = False) -> dict[str, Any]:
+    """Sections of the system prompt, tools and history, each with its estimated tokens; with `explain`
+    what became of each message."""
+    from lamella.agent.request import tool_tokens
     from lamella.config.budget import budget
     from lamella.context.assembly import PromptFor
     from lamella.text.estimate import estimate_text
@@ -82,8 +84,8 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
     session_key = runtime.key(key)
     file = _transcript(runtime, session_key)
     session_id = file.id if file is not None else ""
-    messages: tuple[Any, ...] = file.context().messages if file is not None else ()
-    history = legal_history(messages, model)
+    sources = session_sources(file) if file is not None else []
+    request = await next_request(runtime, session_key, file, sources)
     sections: list[dict[str, Any]] = [
         {
             "name": s.name,
@@ -106,10 +108,9 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
         }
         for t in runtime.tools.values()
     ]
-    history_tokens = sum(runtime.estimate(m) for m in history)
     limits = budget(runtime.settings.compaction, window)
-    recorded = prefixes_of(runtime, session_id).turns
-    return {
+    recorded = _recorded(runtime, session_id)
+    found = {
         "key": session_key.text,
         "model": f"{model.provider}/{model.id}",
         "windowTokens": window,
@@ -117,10 +118,24 @@ async def overview(runtime: Runtime, key: str) -> dict[str, Any]:
         "prefix": turn_json(recorded[-1]) if recorded else None,
         "sections": sections,
         "tools": tools,
-        "history": {"messages": [dump_message(m) for m in history], "count": len(history), "tokens": history_tokens},
+        "history": {
+            "messages": [dump_message(m) for m in request.messages],
+            "count": len(request.messages),
+            "tokens": request.tokens,
+        },
         "lastRecall": _last_recall(runtime, session_key),
-        "tokens": sum(s["tokens"] for s in sections) + sum(t["tokens"] for t in tools) + history_tokens,
+        "tokens": sum(s["tokens"] for s in sections) + sum(t["tokens"] for t in tools) + request.tokens,
     }
+    return found | explanation(request, sources) if explain else found
+
+
+def _recorded(runtime: Runtime, session_id: str) -> tuple[TurnPrefix, ...]:
+    """The turns on record; none when the record cannot be read, since it only helps to find costs."""
+    try:
+        return prefixes_of(runtime, session_id).turns
+    except LamellaError as error:
+        warn(f"warning: {error}")
+        return ()
 
 
 def _last_recall(runtime: Runtime, key: SessionKey) -> dict[str, Any] | None:

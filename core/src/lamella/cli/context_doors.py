@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamella.cli.common import Out, json_option, say_config_problems, set_up_logging
+from lamella.cli.common import Out, json_option, say_config_problems, set_up_logging, warn
 from lamella.errors import ContextOverflow, LamellaError, SessionNotFound, TranscriptError, UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ PROFILE_HELP = "Provider profile: anthropic, openai-chat, openai-responses, gemi
 @click.option("--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), help="Config file.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="Workspace folder.")
 @click.option("--prompt", default="", metavar="TEXT", help="A new prompt at the end.")
-@click.option("--estimator", default="lamella", show_default=True, metavar="NAME", help="Token estimator.")
+@click.option("--estimator", default="", metavar="NAME", help="Token estimator (default: the configured one).")
 @json_option
 def build(
     files: tuple[Path, ...],
@@ -64,10 +63,12 @@ def build(
             workspace=workspace,
             config_file=config_file,
             builtin_config=config_file is None,
-            overrides={"context.estimator": estimator},
+            overrides={"context.estimator": estimator} if estimator else {},
         )
     )
     say_config_problems(runtime)
+    say_plugin_problems(runtime)
+    runtime.estimate  # noqa: B018 - an unknown one is a fault of the call, not of a file
     if workspace is not None:
         runtime.require_workspace()
     moment = _milliseconds(now) if now else None
@@ -77,6 +78,12 @@ def build(
         failed = failed or row["error"] is not None
         Out.json_line(row) if as_json else Out.write(_summary(row))
     return 1 if failed else 0
+
+
+def say_plugin_problems(runtime: Runtime) -> None:
+    """Why plugins are left out, such as a setting that is wrong. Turns tell it as notices."""
+    for problem in runtime.catalog.problems:
+        warn(f"{problem.level}: {problem}")
 
 
 def _milliseconds(text: str) -> int:
@@ -222,10 +229,12 @@ def repair(files: tuple[Path, ...], provider: str, model: str, tools: tuple[str,
 
 
 def _read_messages(file: Path) -> list[dict[str, Any]]:
+    from lamella.sessions.lines import decode_line
+
+    if not file.is_file():
+        raise SessionNotFound(f"{file}: no such file")
     try:
-        value = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        raise SessionNotFound(f"{file}: no such file") from None
+        value = decode_line(file.read_bytes())
     except ValueError as error:
         raise UsageError(f"{file}: is not JSON: {error}") from None
     if not isinstance(value, list) or not all(isinstance(m, dict) for m in value):

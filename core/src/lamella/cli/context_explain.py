@@ -1,38 +1,47 @@
-"""`lamella context --explain`: what becomes of each message of a session on its way to the model."""
+"""The next request of a session, and `lamella context --explain`: what becomes of each message on the way."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from lamella.cli.common import Out, print_table
-from lamella.cli.context_doors import only_shown, session_sources
+from lamella.cli.context_doors import only_shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamella.agent.preview import Preview, Source
     from lamella.runtime import Runtime
+    from lamella.sessions.keys import SessionKey
+    from lamella.sessions.transcript import SessionFile
 
 
-async def explanation(runtime: Runtime, key: str) -> dict[str, Any]:
-    """`actions` (one for each message, with its `role`) and `remarks` of a session's next request."""
-    from lamella.agent.preview import preview
+async def next_request(
+    runtime: Runtime, key: SessionKey, session: SessionFile | None, sources: Sequence[Source]
+) -> Preview:
+    """The request that a session's messages would make now, after plugins and repair."""
+    from lamella.agent.preview import Preview, preview
     from lamella.context.profiles import profile_for
     from lamella.context.repairs.thinking import written_by
 
-    model, session_key = runtime.model, runtime.key(key)
-    located = runtime.store.locate(session_key)
-    if located is None or not located.exists:
-        return {"actions": [], "remarks": []}
-    session = runtime.store.open(located, cwd="")
-    sources = session_sources(session)
+    if session is None:
+        return Preview((), (), 0)
+    model = runtime.model
     window = runtime.environment.window(model)
-    made = await preview(
+    return await preview(
         sources,
         profile_for(model.provider, model.api),
         same_model=lambda message: written_by(message, model.provider, model.id, model.api),
         estimate=runtime.estimate,
+        images=model.supports_images,
         hooks=runtime.hooks,
-        host=only_shown(runtime, session, model.provider, model.id, window, session_key.text),
+        host=only_shown(runtime, session, model.provider, model.id, window, key.text),
         window=window,
     )
+
+
+def explanation(made: Preview, sources: Sequence[Source]) -> dict[str, Any]:
+    """`actions` (one for each message, with its `role`) and `remarks` of a request."""
     actions = [a.to_json() for a in made.actions]
     for action, source in zip(actions, sources, strict=False):
         action["role"] = source.message.role
