@@ -18,6 +18,7 @@ from lamella.context.profiles import PROFILES, ProviderProfile, profile, profile
 from lamella.context.repair import repair
 from lamella.context.repairs.calls import callable_names
 from lamella.context.repairs.pairing import NO_RESULT
+from lamella.context.repairs.responses import is_reasoning_item
 from lamella.errors import UsageError
 from lamella.sessions.transcript import SessionFile
 from lamella.text.conversation import convert_to_model_messages
@@ -213,6 +214,10 @@ def test_what_a_server_would_refuse_of_thinking_is_left_out() -> None:
 
 
 # --- calls ---------------------------------------------------------------------------------------------------
+
+
+def test_a_signature_that_nests_deeply_is_no_reasoning_item() -> None:
+    assert not is_reasoning_item(ThinkingBlock("hm", '{"a": ' + "[" * 100_000))
 
 
 def test_new_calls_get_the_name_of_the_tool_that_is_meant() -> None:

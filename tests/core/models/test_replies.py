@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai import messages as pai
@@ -77,3 +78,13 @@ def test_any_pieces_in_any_turns(text: str, calls: list[dict[str, Any]], size: i
         assert set(steps[1:-1]) == {"delta"}
     lengths = [len(d.partial.content) for d in deltas]
     assert lengths == sorted(lengths), "what has arrived never goes away"
+
+
+@pytest.mark.parametrize("depth", [200, 100_000])
+def test_arguments_that_nest_deeply_are_a_fault_of_the_call(depth: int) -> None:
+    text = '{"a": ' + "[" * depth + "]" * depth + "}"
+    read, extra = read_arguments(text)
+    assert (read, extra["argumentsError"]) == ({}, "lists and objects in one another more than 100 times")
+    complete(pai.ToolCallPart("tool", text))
+    if depth == 200:
+        assert read_arguments(json.loads(text))[1].keys() == {"argumentsError"}

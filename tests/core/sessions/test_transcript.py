@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lamella.errors import EntryNotFound, SessionNotFound, TranscriptError
 from lamella.sessions.transcript import SessionFile
 from lamella.types.entries import POSITION_TYPE
-from lamella.types.messages import UserMessage, text_of
+from lamella.types.messages import AssistantMessage, Usage, UserMessage, text_of
 
 
 def texts(file: SessionFile) -> list[str]:
@@ -168,6 +168,34 @@ def test_lone_surrogates_are_replaced_on_reading_and_writing(tmp_path: Path) -> 
         text.encode("utf-8")
     file.append_message(user("half \ud83d and whole 😀"))
     assert texts(SessionFile.open(path))[-1] == "half \ufffd and whole 😀"
+
+
+def test_numbers_out_of_range_count_as_none(tmp_path: Path) -> None:
+    digits = "1" * 5000
+    usage = f'"usage": {{"totalTokens": 1e400, "input": {digits}, "output": 3}}'
+    reply = f'{{"role": "assistant", "content": [], "timestamp": -1e400, {usage}}}'
+    path = write_lines(tmp_path / "s.jsonl", transcript(["hi", "?"]))
+    lines = path.read_text().splitlines()
+    row = json.loads(lines[-1])
+    lines[-1] = f'{{"type": "message", "id": "{row["id"]}", "parentId": "{row["parentId"]}", "message": {reply}}}'
+    path.write_text("\n".join(lines) + "\n")
+    last = SessionFile.open(path).context().messages[-1]
+    assert isinstance(last, AssistantMessage)
+    assert last.timestamp is None
+    assert last.usage == Usage(output=3)
+
+
+@pytest.mark.parametrize("depth", [101, 400, 900, 990, 50_000])
+def test_a_line_that_nests_deeply_does_not_end_reading(depth: int, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "s.jsonl", transcript(["hi", "?", "go on"]))
+    lines = path.read_text().splitlines()
+    row = json.loads(lines[2])
+    row["message"] = {"role": "assistant", "content": [{"type": "toolCall", "id": "c", "name": "n", "arguments": "?"}]}
+    lines[2] = json.dumps(row).replace('"?"', '{"a": ' + "[" * depth + "]" * depth + "}")
+    path.write_text("\n".join(lines) + "\n")
+    messages = SessionFile.open(path).context().messages
+    assert [text_of(m.content) for m in messages if isinstance(m, UserMessage)] == ["hi", "go on"]
+    assert not [m for m in messages if isinstance(m, AssistantMessage) and m.tool_calls]
 
 
 def test_a_newer_version_and_string_content_are_readable(tmp_path: Path) -> None:

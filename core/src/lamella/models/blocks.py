@@ -13,13 +13,17 @@ from typing import Any
 from pydantic_ai import messages as pai
 
 from lamella.types.messages import (
+    DEEPEST,
     NO_FIELDS,
     Block,
     JsonObject,
     TextBlock,
     ThinkingBlock,
     ToolCall,
+    nests_deeply,
 )
+
+_TOO_DEEP = f"lists and objects in one another more than {DEEPEST} times"
 
 
 class BlockMapping:
@@ -79,14 +83,16 @@ def read_arguments(raw: str | Mapping[str, Any] | None) -> tuple[JsonObject, Jso
     """
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         return {}, NO_FIELDS
-    if isinstance(raw, Mapping):
-        return raw, NO_FIELDS
     try:
-        value = json.loads(raw)
+        value = raw if isinstance(raw, Mapping) else json.loads(raw)
     except ValueError as error:
         return {}, {"argumentsError": f"not JSON: {error}", "argumentsText": raw}
-    if not isinstance(value, dict):
+    except RecursionError:
+        return {}, {"argumentsError": _TOO_DEEP, "argumentsText": raw}
+    if not isinstance(value, Mapping):
         return {}, {"argumentsError": f"expected an object, found {type(value).__name__}", "argumentsText": raw}
+    if nests_deeply(value):
+        return {}, {"argumentsError": _TOO_DEEP}
     return value, NO_FIELDS
 
 
@@ -96,6 +102,6 @@ def complete(part: pai.ToolCallPart) -> bool:
         return True
     try:
         json.loads(part.args or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

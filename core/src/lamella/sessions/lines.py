@@ -7,6 +7,7 @@ Reading accepts a byte-order mark, CRLF, NUL padding, bytes that are not UTF-8 a
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -40,6 +41,18 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:  # more digits than Python reads
+        return None
+
+
 def well_formed_json(value: Any) -> Any:
     """A JSON value whose strings are `well_formed`."""
     if isinstance(value, str):
@@ -60,7 +73,7 @@ def strip_line(line: bytes) -> bytes:
 def decode_line(line: bytes) -> Any:
     """The JSON value of a line. Raises ValueError when there is none.
 
-    Bytes that are not UTF-8 and lone surrogate escapes become U+FFFD.
+    Bytes that are not UTF-8 and lone surrogate escapes become U+FFFD, numbers out of range null.
     """
     line = strip_line(line)
     try:
@@ -68,7 +81,8 @@ def decode_line(line: bytes) -> Any:
     except (msgspec.DecodeError, RecursionError):
         text = line.decode("utf-8", "replace")
         try:
-            return well_formed_json(json.loads(text, parse_constant=_reject_constant))
+            value = json.loads(text, parse_constant=_reject_constant, parse_float=_finite, parse_int=_integer)
+            return well_formed_json(value)
         except RecursionError:
             raise ValueError("nested too deeply") from None
 
@@ -127,8 +141,16 @@ class Lines:
         """The entry at a position, decoded once."""
         found = self._decoded.get(position)
         if found is None:
-            found = self._decoded[position] = to_entry(decode_line(self.raw[position]))
+            found = self._decoded[position] = self._decode(position)
         return found
+
+    def _decode(self, position: int) -> Entry:
+        """A body that cannot be read, such as one that nests too deeply, leaves an entry with its place alone."""
+        try:
+            return to_entry(decode_line(self.raw[position]))
+        except ValueError:
+            head = self.heads[position]
+            return Entry(head.type, head.id, head.parentId, "", {"type": head.type, "id": head.id})
 
     def add(self, entry: Entry, line: bytes) -> int:
         """Add an entry at the end; returns its position."""

@@ -29,6 +29,7 @@ from lamella.types.messages import (
     Usage,
     UserMessage,
     blocks_of,
+    nests_deeply,
     number_or_none,
 )
 
@@ -73,7 +74,12 @@ def parse_block(raw: Any) -> Block:
     if kind == "image" and isinstance(raw.get("data"), str) and isinstance(raw.get("mimeType"), str):
         return ImageBlock(raw["data"], raw["mimeType"], _rest(raw, _IMAGE_KEYS))
     arguments = raw.get("arguments", raw.get("input"))
-    if kind in _CALL_TYPES and isinstance(raw.get("name"), str) and arguments is not None:
+    if (
+        kind in _CALL_TYPES
+        and isinstance(raw.get("name"), str)
+        and arguments is not None
+        and not nests_deeply(arguments)
+    ):
         return ToolCall(
             _string(raw.get("id")),
             raw["name"],

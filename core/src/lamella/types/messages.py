@@ -262,6 +262,23 @@ def blocks_of(content: str | tuple[Block, ...]) -> tuple[Block, ...]:
     return content
 
 
+DEEPEST = 100
+
+
+def nests_deeply(value: Any) -> bool:
+    """Whether a JSON value has lists and objects in one another more than `DEEPEST` times.
+
+    No tool needs that, and whatever walks through such a value fails where Python ends recursion.
+    """
+    level = [value]
+    for _ in range(DEEPEST):
+        parts = (v.values() if isinstance(v, Mapping) else v for v in level if isinstance(v, (Mapping, list, tuple)))
+        level = [item for part in parts for item in part]
+        if not level:
+            return False
+    return True
+
+
 def number_or_none(value: Any) -> float | None:
     """A JSON number; None for anything else, booleans included."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

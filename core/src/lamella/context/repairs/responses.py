@@ -41,7 +41,7 @@ def is_reasoning_item(block: Block) -> bool:
         return False
     try:
         item = json.loads(block.signature)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False  # another provider's signature
     kind, item_id = item.get("type"), item.get("id")
     is_reasoning = isinstance(kind, str) and (kind == "reasoning" or kind.startswith("reasoning."))
