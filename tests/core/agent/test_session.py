@@ -274,7 +274,7 @@ def flow(lines: list[dict[str, Any]]) -> list[Any]:
     return out
 
 
-async def test_a_compaction_remembers_what_the_one_before_kept(tmp_path: Path) -> None:
+async def test_e09_a_compaction_remembers_what_the_one_before_kept(tmp_path: Path) -> None:
     steps = [reply(long("a", 60), 300), reply(long("b", 60), 850), "FIRST", reply(long("d", 60), 860), "SECOND"]
     model = scripted(steps, context_window=1000)
     async with open_agent(tmp_path, model, settings=SMALL) as runtime:

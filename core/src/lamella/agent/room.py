@@ -84,12 +84,12 @@ class Room:
 
     async def after_reply(self, reply: AssistantMessage, host: SessionHost) -> None:
         """Compact when the window is nearly full, or more than full by the reply's own count."""
-        if not self._enabled or self.bench.aborted.is_set():
+        if self.bench.aborted.is_set():
             return
-        if usage_overflows(reply, self.bench.budget().window):
-            await self._compact("overflow", host)
-        else:
+        if not usage_overflows(reply, self.bench.budget().window):
             await self._when_due(self.bench.tokens(), host)
+        elif self._may_try("overflow"):
+            await self._compact("overflow", host)
 
     async def free(self, error: ContextOverflow, host: SessionHost) -> bool:
         """After an overflow: compact, else let plugins shorten what is stored. False when nothing helped;
@@ -109,17 +109,19 @@ class Room:
     def _enabled(self) -> bool:
         return self.bench.environment.settings.compaction.enabled
 
+    def _may_try(self, cause: e.CompactionCause, most: int = MAX_COMPACTIONS) -> bool:
+        """Whether a compaction is allowed, in this turn and after what the last one gave."""
+        return self._enabled and self._attempts < most and not self._stalled(cause)
+
     async def _when_due(self, tokens: int, host: SessionHost) -> None:
         limits = self.bench.budget()
-        if not should_compact(tokens, limits.window, limits.reserve, self._enabled) or self._failed:
-            return
-        if self._attempts < MAX_COMPACTIONS and not self._stalled("threshold"):
+        due = should_compact(tokens, limits.window, limits.reserve)
+        if due and not self._failed and self._may_try("threshold"):
             await self._compact("threshold", host)
 
     async def _compacted(self, error: ContextOverflow, host: SessionHost) -> bool:
         """Compact for a request that was refused. One that may be too large in bytes only gets one try."""
-        tries = MAX_COMPACTIONS if error.certain else 1
-        if not self._enabled or self._attempts >= tries or self._stalled("overflow"):
+        if not self._may_try("overflow", MAX_COMPACTIONS if error.certain else 1):
             return False
         outcome = await self._compact("overflow", host, observed=error.tokens, will_retry=True)
         return outcome.freed > 0
@@ -174,7 +176,7 @@ class Room:
                 "workspace's files, leave out tools (tools.deny), or use a model with a larger window."
             )
         why = f"Compaction gave nothing: {self._failed}." if self._failed else "Compaction freed too little."
-        return f"{why} The session is as it was. Start a new one, or use a model with a larger window."
+        return f"{why} The session is kept; start a new one, or use a model with a larger window."
 
     # --- records ---------------------------------------------------------------------------------------
 
