@@ -95,6 +95,24 @@ def test_a_replaced_text_comes_back_in_every_place(writer: MemoryWriter) -> None
     assert path.read_bytes() == b"# Tea\r\n- at four\r\n\r\n# Boiler\r\n- Anna\r\n- May\r\n- later\r\n"
 
 
+def test_of_equal_lines_those_with_the_same_neighbours_are_meant(writer: MemoryWriter) -> None:
+    path = note(writer, b"# notes\n")
+    append(writer, "## tea\n- done")
+    append(writer, "## boiler")
+    written = append(writer, "- done")
+    path.write_bytes(b"# notes\n## boiler\n- done\n\n\n## tea\n- done\n")
+    writer.undo(written, WHO)
+    assert path.read_bytes() == b"# notes\n## boiler\n\n\n## tea\n- done\n"
+
+
+def test_a_byte_order_mark_stays_where_it_is(writer: MemoryWriter) -> None:
+    path = note(writer, b"\xef\xbb\xbf- a\r\n- b\r\n")
+    written = replace(writer, "- b\n")
+    assert path.read_bytes() == b"\xef\xbb\xbf- b\r\n"
+    writer.undo(written, WHO)
+    assert path.read_bytes() == b"\xef\xbb\xbf- a\r\n- b\r\n"
+
+
 def test_lines_that_were_only_removed_come_back_between_their_neighbours(writer: MemoryWriter) -> None:
     path = note(writer, b"- a\n- b\n- c\n- d\n")
     written = replace(writer, "- a\n- d\n")

@@ -90,7 +90,8 @@ def test_entries_that_were_written_again_are_quoted_once(file: SessionFile) -> N
     first = file.append_message(user("the gong")).id
     second = file.append_message(result("c", "a long result about the gong")).id
     fold(file, file.append_message(user("kept")).id, first, second)
-    file.replace_messages({second: result("c", "shortened")})
+    file.append_message(user("later"))
+    file.replace_messages({first: user("the g.")})
     assert sorted(found(file, "gong")) == ["a long result about the gong", "the gong"]
 
 

@@ -62,7 +62,8 @@ def hunks_between(old: bytes, new: bytes) -> tuple[Hunk, ...]:
     changes = line_changes(old_lines, new_lines)
     if not changes:
         return ()
-    before = _Version.of(old_lines, changes[0].old_start, changes[-1].old_end)
+    removing = any(change.old_start < change.old_end for change in changes)
+    before = _Version.of(old_lines, changes[0].old_start, changes[-1].old_end) if removing else _Version(old_lines)
     after = _Version.of(new_lines, changes[0].new_start, changes[-1].new_end)
     return tuple(_hunk(before, after, change) for change in changes)
 
@@ -118,8 +119,8 @@ class _Version:
     """The lines of a file, and from `first` on, as far as they are needed, as they are shown."""
 
     raw: Sequence[bytes]
-    first: int
-    masked: Sequence[str]
+    first: int = 0
+    masked: Sequence[str] = ()
 
     @classmethod
     def of(cls, raw: Sequence[bytes], start: int, end: int) -> _Version:

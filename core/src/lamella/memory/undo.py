@@ -14,7 +14,6 @@ from attrs import frozen
 from lamella.errors import MemoryConflict, UsageError
 from lamella.memory.hunks import CONTEXT, Hunk, agreement, content_hash, pieces, raw_lines, shown_lines
 from lamella.memory.journal import JournalEntry
-from lamella.text.changes import line_changes
 from lamella.text.files import BOM, decode_text
 
 _BY_HAND = "Nothing was changed. Edit the file by hand."
@@ -101,27 +100,25 @@ def _find(hunk: Hunk, now: _File, start: int) -> int | None:
     Of several places the one counts that has most of the neighbours, then the nearest to the old one.
     """
     added, count = list(hunk.added.lines), len(hunk.added.lines)
-    best: tuple[int, int, int] | None = None
+    found = []
     for place in range(start, len(now.shown) - count + 1):
         if count and now.shown[place] != added[0]:
             continue
         known = _known_neighbours(hunk, now.shown, place, place + count)
-        if not count and not known:
+        if not count and known == (0, 0):
             continue  # nothing tells that it was here
         if now.shown[place : place + count] == added and hunk.added.is_same(now.raw[place : place + count]):
-            best = max(best or (-1, 0, 0), (known, -abs(place + 1 - hunk.line), place))
-    return None if best is None else best[2]
+            found.append((known, -abs(place + 1 - hunk.line), place))
+    return max(found)[-1] if found else None
 
 
-def _known_neighbours(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> int:
-    """How many lines with words around `lines[start:end]` are those that the write had around it.
-
-    The beginning and the end of the file count as one each.
-    """
+def _known_neighbours(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> tuple[int, int]:
+    """How many lines with words around `lines[start:end]` are those that the write had around it, and how
+    many ends of the file are as near as they were."""
     found = agreement(reversed(hunk.above), hunk.below, lines, start, end)
     at_start = found.above == len(hunk.above) < CONTEXT and found.above == start
     at_end = found.below == len(hunk.below) < CONTEXT and end + found.below == len(lines)
-    return found.words + at_start + at_end
+    return found.words, at_start + at_end
 
 
 def _conflict(entry: JournalEntry, hunk: Hunk, now: _File, start: int) -> MemoryConflict:
@@ -137,15 +134,7 @@ def _conflict(entry: JournalEntry, hunk: Hunk, now: _File, start: int) -> Memory
 
 
 def _nearest(written: Sequence[str], lines: Sequence[str], expected: int) -> tuple[int, int]:
-    """The range of `lines` that is most like what was written."""
-    matched = []
-    i = j = 0
-    for change in (*line_changes(written, lines), None):
-        until = len(written) if change is None else change.old_start
-        if until > i:
-            matched += [j - i, j + len(written) - i]
-        if change is not None:
-            i, j = change.old_end, change.new_end
-    if not matched:
-        matched = [expected, expected + len(written)]
-    return max(min(matched), 0), min(max(matched), len(lines))
+    """The range of `lines` in which most of what was written is left, or where it was expected."""
+    matches = difflib.SequenceMatcher(None, written, lines).get_matching_blocks()[:-1]
+    starts = [match.b - match.a for match in matches] or [min(expected, len(lines))]
+    return max(min(starts), 0), min(max(starts) + len(written), len(lines))
