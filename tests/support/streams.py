@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import pairwise
 
 from lamella.types.messages import AssistantMessage, TextBlock
 from lamella.types.model import Delta, Done, ModelRequest, StreamEvent
@@ -42,4 +43,4 @@ class InPieces:
 def cut(text: str, places: Iterable[int]) -> list[str]:
     """The text in pieces, cut at these places."""
     marks = [0, *sorted({p for p in places if 0 < p < len(text)}), len(text)]
-    return [text[a:b] for a, b in zip(marks, marks[1:], strict=False)]
+    return [text[a:b] for a, b in pairwise(marks)]
