@@ -18,6 +18,7 @@ from pathlib import Path
 from attrs import frozen
 
 from lamella.errors import LamellaError, MemoryPathError, UsageError
+from lamella.text.inside import fault_of
 
 CURATED = "MEMORY.md"
 CURATED_LOWER = "memory.md"
@@ -84,8 +85,8 @@ def is_note(name: str) -> bool:
 
 
 def is_plain(status: os.stat_result) -> bool:
-    """A regular file with one name. With a second one it may well be a file from elsewhere."""
-    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    """A regular file with one name."""
+    return not fault_of(status)
 
 
 def names_in(root: Path) -> set[str]:

@@ -10,13 +10,11 @@ from typing import BinaryIO
 from attrs import frozen
 
 from lamella.errors import LamellaError
-from lamella.memory.paths import CURATED, CURATED_LOWER, MemoryFile, is_plain, names_in, refusal
+from lamella.memory.paths import CURATED, CURATED_LOWER, MemoryFile, names_in, refusal
 from lamella.memory.roots import readable_file
+from lamella.text import inside
 from lamella.text.files import decode_text, split_lines
 from lamella.types.memory import MemoryText
-
-_READ_ONLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_MOST_LOOKS = 20
 
 
 @frozen(slots=True)
@@ -42,23 +40,11 @@ def load(file: MemoryFile) -> Content | None:
 
 
 def open_plain(file: MemoryFile) -> BinaryIO | None:
-    """Open a memory file to read it; None when it does not exist. Raises as `load`.
-
-    A file that is replaced or removed just then, as editors do, is looked at again.
-    """
-    for _ in range(_MOST_LOOKS):
-        try:
-            seen = file.path.lstat()
-            if not is_plain(seen):
-                raise refusal(file.name)
-            opened = os.fdopen(os.open(file.path, _READ_ONLY), "rb")
-        except FileNotFoundError:
-            return None
-        status = os.fstat(opened.fileno())
-        if is_plain(status) and (status.st_dev, status.st_ino) == (seen.st_dev, seen.st_ino):
-            return opened
-        opened.close()
-    raise refusal(file.name)
+    """Open a memory file to read it; None when it does not exist. Raises as `load`."""
+    try:
+        return inside.open_plain(file.path)
+    except inside.Refused:
+        raise refusal(file.name) from None
 
 
 def read_memory(

@@ -9,8 +9,13 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from lamella.text.files import decode_text
+
+_READ_ONLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_MOST_LOOKS = 20
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes that go on with a character of UTF-8
 
 
 class Refused(ValueError):
@@ -28,33 +33,53 @@ def read_inside(root: Path, path: Path, max_bytes: int, *, only_end: bool = Fals
         real = Path(os.path.realpath(path))
         if not real.is_relative_to(os.path.realpath(root)):
             raise Refused("it lies outside its folder, or a link leads out")
-        return decode_text(_read_plain(real, max_bytes, only_end)).text
-    except (FileNotFoundError, NotADirectoryError):
+        file = open_plain(real)
+    except NotADirectoryError:
         return None
     except OSError as error:
         raise Refused(f"cannot be read: {error.strerror}") from error
+    if file is None:
+        return None
+    with file:
+        return decode_text(_bytes_of(file, max_bytes, only_end)).text
 
 
-def _read_plain(real: Path, max_bytes: int, only_end: bool) -> bytes:
-    """The bytes of a file that is opened without following links or waiting for a writer."""
-    _check(real.lstat())
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(real, flags), "rb") as file:
+def open_plain(path: Path) -> BinaryIO | None:
+    """Open a regular file with one name to read it; None when there is none.
+
+    No link is followed at the path's end, and no writer of a pipe is waited for. A file that is
+    replaced or removed just then, as editors do, is looked at again. Raises `Refused` for what is no
+    such file, `OSError` when the system refuses.
+    """
+    for _ in range(_MOST_LOOKS):
+        try:
+            seen = path.lstat()
+            if fault := fault_of(seen):
+                raise Refused(fault)
+            file = os.fdopen(os.open(path, _READ_ONLY), "rb")
+        except FileNotFoundError:
+            return None
         status = os.fstat(file.fileno())
-        _check(status)  # another file may have taken its place
-        too_many = status.st_size - max_bytes
-        if too_many > 0 and not only_end:
-            raise Refused(f"{status.st_size} bytes, more than {max_bytes}")
-        file.seek(max(too_many, 0))
-        data = file.read(max_bytes)
-    return data.lstrip(_CONTINUATION) if too_many > 0 else data
+        if not fault_of(status) and (status.st_dev, status.st_ino) == (seen.st_dev, seen.st_ino):
+            return file
+        file.close()
+    raise Refused("it is replaced all the time")
 
 
-_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes that go on with a character of UTF-8
-
-
-def _check(status: os.stat_result) -> None:
+def fault_of(status: os.stat_result) -> str:
+    """Why this is no regular file with one name; empty when it is one. With a second name it may well be a
+    file from elsewhere."""
     if not stat.S_ISREG(status.st_mode):
-        raise Refused("not a regular file")
-    if status.st_nlink > 1:
-        raise Refused(f"a file with {status.st_nlink} names (hard links)")
+        return "not a regular file"
+    return f"a file with {status.st_nlink} names (hard links)" if status.st_nlink != 1 else ""
+
+
+def _bytes_of(file: BinaryIO, max_bytes: int, only_end: bool) -> bytes:
+    """All bytes of a file, or its last ones from the beginning of a character."""
+    size = os.fstat(file.fileno()).st_size
+    if size <= max_bytes:
+        return file.read(max_bytes)
+    if not only_end:
+        raise Refused(f"{size} bytes, more than {max_bytes}")
+    file.seek(size - max_bytes)
+    return file.read(max_bytes).lstrip(_CONTINUATION)
