@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from agents import open_agent, scripted
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from notes import make_workspace, memory_context
@@ -430,6 +431,26 @@ def test_stopping_ends_a_sync_in_work(workspace: Path) -> None:
     stopped.set()
     memory.watch(lambda _event: pytest.fail("no sync came to its end"), stopped)
     assert memory.status()["files"] == 0
+    memory.close()
+
+
+def test_an_index_that_another_process_changed_is_not_trusted(workspace: Path, tmp_path: Path) -> None:
+    """As when it is used for another workspace, or without extra paths."""
+    write(tmp_path / "more/extra.md", "okapi\n")
+    config = evolve(QUICK, extra_paths=("../more",))
+    memory = Memory(memory_context(workspace, config=config), config)
+    mine = [hit.path for hit in memory.search(SearchQuery("okapi")).hits]
+    assert "../more/extra.md" in mine
+    memory.search(SearchQuery("okapi"))
+    until(lambda: memory.status()["watch"]["active"])
+    write(tmp_path / "b/ws/memory/theirs.md", "okapi\n")
+    for other, seen in ((tmp_path / "b/ws", ["memory/theirs.md"]), (workspace, None)):
+        context = evolve(memory_context(workspace), workspace=other)
+        passing = Memory(context, QUICK)
+        hits = [hit.path for hit in passing.search(SearchQuery("okapi")).hits]
+        passing.close()
+        assert seen is None or hits == seen
+        assert [hit.path for hit in memory.search(SearchQuery("okapi")).hits] == mine
     memory.close()
 
 

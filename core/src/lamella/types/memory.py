@@ -65,8 +65,8 @@ class MemoryResults:
 
     `in_step`: the search compared the index with the files, and had taken in all of them. `mode`:
     `hybrid`, or `keyword` when meaning took no part; `embedder` is the one that is configured, `model`
-    the identity of its vectors. `index` tells an index from another one that was made in its place. All
-    four are empty where a backend does not say.
+    the identity of its vectors. `index` tells a state of the index from any other. All four are empty
+    where a backend does not say.
     """
 
     hits: tuple[MemoryHit, ...]

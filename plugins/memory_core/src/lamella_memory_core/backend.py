@@ -134,7 +134,7 @@ class SqliteBackend:
 
     def _index_in(self, folder: Path) -> Index:
         growth = Growth(self._config.session_delta_bytes, self._config.session_delta_messages)
-        return Index(folder, self._scan, self._chunking, self._style, self._meaning, growth)
+        return Index(folder, self._context.workspace, self._scan, self._chunking, self._style, self._meaning, growth)
 
     def _scan(self) -> Scan:
         context = self._context
@@ -151,14 +151,14 @@ class SqliteBackend:
         self._index = self._index_in(Path(self._passing.name))
 
     def _search(self, query: SearchQuery) -> MemoryResults:
-        """Once more when the index turns out to be broken; the new one has to be filled first."""
+        """Once more when the index had to be made anew, since it was empty then."""
         try:
-            return self._answer(query)
-        except Emptied:
-            return self._answer(evolve(query, as_is=False))
+            return self._answer(query, self._why_passing)
+        except Emptied as error:
+            return self._answer(query, self._why_passing, str(error) if query.as_is else "")
 
-    def _answer(self, query: SearchQuery) -> MemoryResults:
-        problems = [self._why_passing] if self._why_passing else []
+    def _answer(self, query: SearchQuery, *known_problems: str) -> MemoryResults:
+        problems = [problem for problem in known_problems if problem]
         report = None if query.as_is else self._catch_up_with_files(problems)
         question = None
         if self._meaning.wanted and query.text.strip():

@@ -102,11 +102,6 @@ def read_stamp(connection: sqlite3.Connection) -> str:
     return f"{birth}:{number}"
 
 
-def birth_of(stamp: str) -> str:
-    """What all states of one index share, and no other index."""
-    return stamp.partition(":")[0]
-
-
 def load_catalog(connection: sqlite3.Connection) -> Catalog:
     """Read the catalog of the state that the connection sees."""
     import numpy as np

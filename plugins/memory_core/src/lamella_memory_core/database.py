@@ -55,7 +55,7 @@ class Database:
     """The index's database file. A use has a connection to itself. Connections are used again, but never
     after the file was replaced.
 
-    `identity` names how texts are cut and segmented; an index of another identity is emptied.
+    `identity` names whose texts these are and how they are cut; an index of another identity is emptied.
     """
 
     def __init__(self, state_dir: Path, identity: str) -> None:
@@ -126,16 +126,16 @@ class Database:
                 raise
             raise self._said(error.orig) from error
 
-    def prepare(self) -> None:
-        """Make sure that the file is an index of this identity; make it one when it is not."""
+    def prepare(self) -> bool:
+        """Make sure that the file is an index of this identity; whether it had to be made one, and is empty."""
         if self.path.exists() and self._fits():
-            return
+            return False
         with self._exclusive():
             try:
-                self._create_or_check()
+                return self._create_unless_fit()
             except NotAnIndex as error:
                 self._move_aside(str(error))
-                self._create_or_check()
+                return self._create_unless_fit()
 
     def discard(self, reason: str) -> None:
         """Move a broken file aside, unless another process has done so; the next use makes a new one."""
@@ -178,7 +178,7 @@ class Database:
         except (NotAnIndex, MemoryUnavailable):
             return False
 
-    def _create_or_check(self) -> None:
+    def _create_unless_fit(self) -> bool:
         with self.read() as connection:
             application = _application(connection)
             tables = _tables(connection)
@@ -186,12 +186,13 @@ class Database:
         if application != APPLICATION_ID and (tables or application):
             raise NotAnIndex("the file was a database of another program")
         if facts == _facts(self._identity, tables):
-            return
+            return False  # another process was quicker
         self._let_readers_read_while_one_writes()
         with self.session() as writing, writing.begin():
             if tables:
-                self.rebuilt = "its format or settings changed, or tables of it were missing"
+                self.rebuilt = "it was of other settings, another workspace or format, or tables were missing"
             _recreate(writing, self._identity, vectors_too=facts.get("schema") != str(SCHEMA_VERSION))
+        return True
 
     def _let_readers_read_while_one_writes(self) -> None:
         """Switch the file to a write-ahead log; the file keeps that mode."""

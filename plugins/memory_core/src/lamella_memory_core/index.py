@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from attrs import asdict, evolve, frozen
 from lamella.errors import LamellaError, MemoryUnavailable
 from lamella.memory.scan import Scan
 from lamella.types.memory import MemoryHit, ProgressListener, SearchQuery, SyncReport, traits_of
-from lamella_memory_core.catalog import birth_of
 from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.database import Database, NotAnIndex
 from lamella_memory_core.growth import Growth
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @frozen(slots=True)
 class Found:
-    """Hits, and why they may be fewer or worse than they could be. `index`: of which index they are."""
+    """Hits, and why they may be fewer or worse than they could be. `index`: the state that they are of."""
 
     hits: tuple[MemoryHit, ...]
     problem: str = ""
@@ -46,19 +46,20 @@ class Found:
 
 
 class Emptied(MemoryUnavailable):
-    """The database was broken and has been moved aside: there is nothing in the index until it is synced."""
+    """The index has been made anew: there is nothing in it until it is synced."""
 
 
 class Index:
     """An index below a folder. Nothing is read or written before it is used.
 
     Methods raise `MemoryUnavailable` when the folder or the database cannot be used. A database that is
-    broken is made anew; those that need what was in it raise `Emptied` then.
+    broken, or was made for another workspace, is made anew; those that need what was in it raise `Emptied`.
     """
 
     def __init__(
         self,
         folder: Path,
+        workspace: Path,
         scan: Callable[[], Scan],
         chunking: Chunking,
         style: Style,
@@ -70,7 +71,7 @@ class Index:
         self._chunking = chunking
         self._style = style
         self._meaning = meaning
-        self._database = Database(folder, chunking.identity)
+        self._database = Database(folder, f"{chunking.identity} of {os.path.realpath(workspace)}")
         self._filler = Filler(self._database, meaning)
         self._view = View(Shelf(folder))
         self._warmer = Warmer(self._database, folder)
@@ -123,12 +124,17 @@ class Index:
         self._database.close()
 
     def _lacks_vectors(self) -> bool:
-        self._database.prepare()
+        self._must_be_filled()
         with self._database.read() as connection:
             return bool(self._view.matrix(connection, self._meaning.embedder()).missing)
 
+    def _must_be_filled(self) -> None:
+        """Raises `Emptied` when there is no index, or one of other settings or of another workspace."""
+        if self._database.prepare():
+            raise Emptied("the index has been made anew, and is not filled yet")
+
     def _search(self, query: SearchQuery, question: Singles | None) -> Found:
-        self._database.prepare()
+        self._must_be_filled()
         with self._database.read() as connection:
             catalog, words = self._view.catalog(connection), self._view.words(connection)
             if question is None:
@@ -138,7 +144,7 @@ class Index:
                 traits = traits_of(self._meaning.embedder())
                 hits = search_index(connection, catalog, words, query, self._style, likeness, traits)
                 found = Found(hits, problem)
-            found = evolve(found, hits=in_transcripts(connection, found.hits), index=birth_of(catalog.stamp))
+            found = evolve(found, hits=in_transcripts(connection, found.hits), index=catalog.stamp)
         if len(catalog) >= LEAST_PASSAGES:
             embedder = None if question is None else self._meaning.embedder()
             self._warmer.after_search(self._view, catalog.stamp, embedder)
@@ -180,7 +186,8 @@ class Index:
             except NotAnIndex as error:
                 log.warning("%s: %s", self.path, error)
                 self._database.discard(str(error))
-                raise Emptied(str(error)) from error
+                self._database.prepare()
+                raise Emptied(f"{error}; it has been made anew, and is not filled yet") from error
         except OSError as error:  # a lock that is not free in time is one too
             if isinstance(error, LamellaError):
                 raise

@@ -60,7 +60,7 @@ class Memory:
         self._one_search = threading.Lock()
         self._one_sync = threading.Lock()
         self._searched = False
-        self._index = ""  # that the last look was about
+        self._index = ""  # the state of the index after the last look; another process may have changed it since
         self._background: Errand[SyncReport] | None = None
         watch = Watch(_roots(context, self._config)) if self._config.watch else None
         quiet, interval = self._config.watch_debounce_ms / 1000, self._config.sync_interval_minutes * 60
