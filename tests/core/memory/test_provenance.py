@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from builders import assistant, call, result, user
 
+from lamella.errors import UsageError
 from lamella.memory.journal import read_journal
+from lamella.memory.paths import memory_file
 from lamella.memory.provenance import Why, why
 from lamella.memory.writer import MemoryWriter
 from lamella.sessions.keys import parse_key
@@ -49,7 +51,10 @@ class Agent:
         return entry
 
     def why(self, line: int) -> Why:
-        return why(read_journal(self.writer.state_dir), self.store, NOTE, self.note.read_bytes(), line)
+        workspace = self.writer.workspace
+        found = why(read_journal(self.writer.state_dir), self.store, workspace, memory_file(workspace, NOTE), line)
+        assert found is not None
+        return found
 
     def asked(self, text: str) -> str | None:
         """The user's words that the line with this text leads back to; None: edited by hand."""
@@ -109,6 +114,17 @@ def test_of_equal_lines_with_equal_neighbours_the_latest_counts(agent: Agent) ->
     assert agent.asked("- same") == "second"
 
 
+def test_a_write_in_this_workspace_comes_before_one_in_another(agent: Agent, tmp_path: Path) -> None:
+    agent.turn("here", "- same")
+    (tmp_path / "other").mkdir()
+    other = MemoryWriter(tmp_path / "other", tmp_path / "state", "UTC")
+    other.append(NOTE, "- same", Provenance("write"))
+    assert agent.asked("- same") == "here"
+    moved = agent.writer.workspace.rename(tmp_path / "moved")
+    agent.writer = MemoryWriter(moved, tmp_path / "state", "UTC")
+    assert agent.why(3).origin is not None  # a folder may be moved
+
+
 def test_what_an_undo_brings_back_comes_from_the_first_write(agent: Agent) -> None:
     agent.turn("first", "- a\n- b")
     agent.turn("second", "# 2026-05-10\n\n- a\n", how="replace")
@@ -154,7 +170,7 @@ def test_what_is_missing_is_said(agent: Agent, tmp_path: Path) -> None:
     agent.located.path.unlink()
     assert agent.why(3).note == f"the transcript of session {agent.file.id} is not there any more"
     for line in (0, 6):
-        with pytest.raises(IndexError):
+        with pytest.raises(UsageError, match=f"no line {line}; it has 5"):
             agent.why(line)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from builders import assistant, call, result, user
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lamella.errors import EntryNotFound, UsageError
@@ -177,6 +177,7 @@ def test_answers_are_bounded_ordered_and_word_for_word(texts: list[str], questio
 
 
 @given(st.text(min_size=1, max_size=60), st.integers(1, 20))
+@example("e" + "\u0301" * 30, 5)
 def test_parts_join_to_the_whole(text: str, limit: int) -> None:
     quote, joined = Quote("e", "", "user", text), ""
     while len(joined) < len(text):

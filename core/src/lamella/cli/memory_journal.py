@@ -61,22 +61,16 @@ def why(common: CommonOptions, place: str, as_json: bool) -> int:
     """Show the conversation that a line of a memory file comes from. Exit code 4 when there is no such file."""
     from lamella.memory.paths import memory_file
     from lamella.memory.provenance import why as find_why
-    from lamella.memory.reading import load
 
     parsed = _PLACE.fullmatch(place)
     if parsed is None:
         raise click.UsageError(f"{place!r}: expected FILE:LINE, such as memory/2026-05-10.md:3")
     runtime = open_runtime(common, need_workspace=True)
     file = memory_file(runtime.workspace, _name(runtime, parsed["file"]))
-    content = load(file)
-    if content is None:
+    found = find_why(_journal(runtime), runtime.store, runtime.workspace, file, int(parsed["line"]))
+    if found is None:
         click.echo(f"{file.name}: missing", err=True)
         return 4
-    number = int(parsed["line"])
-    try:
-        found = find_why(_journal(runtime), runtime.store, file.name, content.data, number)
-    except IndexError:
-        raise UsageError(f"{file.name} has no line {number}") from None
     if as_json:
         Out.json(found.to_json())
     else:

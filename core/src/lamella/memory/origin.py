@@ -5,7 +5,7 @@ Pure. Line numbers are not trusted: other writes, editors and reordering move li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import frozen
 
@@ -21,27 +21,35 @@ class Origin:
     line: int
 
 
-def origin_of(entries: Iterable[JournalEntry], path: str, lines: Sequence[str], number: int) -> Origin | None:
+def origin_of(
+    entries: Iterable[JournalEntry], workspace: str, path: str, lines: Sequence[str], number: int
+) -> Origin | None:
     """Where line `number` (from 1) of `lines`, as the journal would keep them, comes from; None: by hand.
 
-    Of several writes of the same line the one counts that had most of the same lines around it, then the
-    latest. A line without words is told by its neighbours alone. What a write only moved, or an undo put
-    back, comes from a write before it.
+    Of several writes of the same line those in this workspace (a real path, which may have been another
+    then) come first, then the one that had most of the same lines around it, then the latest. A line without
+    words is told by its neighbours alone. What a write only moved, or an undo put back, comes from a write
+    before it.
     """
     text = lines[number - 1]
-    best: tuple[int, Origin] | None = None
+    best: tuple[tuple[bool, int], Origin] | None = None
     for entry in entries:
         if entry.path != path or entry.mode == "undo":
             continue
-        if any(text in hunk.removed.lines for hunk in entry.hunks):
-            continue
-        for hunk in entry.hunks:
-            for index, added in enumerate(hunk.added.lines):
-                if added == text:
-                    known = _known_around(hunk, index, lines, number - 1)
-                    if (known or text.strip()) and (best is None or known >= best[0]):
-                        best = known, Origin(entry, hunk.line + index)
+        for hunk, index in _written(entry, text):
+            known = _known_around(hunk, index, lines, number - 1)
+            rank = entry.workspace == workspace, known
+            if (known or text.strip()) and (best is None or rank >= best[0]):
+                best = rank, Origin(entry, hunk.line + index)
     return best[1] if best else None
+
+
+def _written(entry: JournalEntry, text: str) -> Iterator[tuple[Hunk, int]]:
+    """Where a write put a line that it did not take from elsewhere in the file."""
+    if any(text in hunk.removed.lines for hunk in entry.hunks):
+        return
+    for hunk in entry.hunks:
+        yield from ((hunk, index) for index, added in enumerate(hunk.added.lines) if added == text)
 
 
 def _known_around(hunk: Hunk, index: int, lines: Sequence[str], place: int) -> int:

@@ -8,10 +8,12 @@ from typing import Any
 
 from attrs import frozen
 
-from lamella.errors import SessionError
+from lamella.errors import LamellaError, SessionError, UsageError
 from lamella.memory.hunks import raw_lines, shown_lines
 from lamella.memory.journal import Journal, JournalEntry
 from lamella.memory.origin import Origin, origin_of
+from lamella.memory.paths import MemoryFile, real_workspace
+from lamella.memory.reading import load
 from lamella.sessions.keys import is_session_id
 from lamella.sessions.recall import Quote, best_quotes, part_of, spoken_on
 from lamella.sessions.store import SessionStore
@@ -19,6 +21,10 @@ from lamella.sessions.transcript import SessionFile
 
 _MOST_CHARS = 1500  # of each quote
 _MOST_TURNS = 3  # that a silent turn is led back to
+
+
+# What is told of the write that a line comes from.
+_SHOWN = ("id", "time", "mode", "actor", "sessionKey", "sessionId", "entryId", "trigger")
 
 
 @frozen(slots=True)
@@ -51,20 +57,26 @@ class Why:
         }
 
 
-_SHOWN = ("id", "time", "mode", "actor", "sessionKey", "sessionId", "entryId", "trigger")
+def why(journal: Journal, sessions: SessionStore, workspace: Path, file: MemoryFile, number: int) -> Why | None:
+    """Why line `number` (from 1) of a memory file stands there; None when the file does not exist.
 
-
-def why(journal: Journal, sessions: SessionStore, path: str, data: bytes, number: int) -> Why:
-    """Why line `number` (from 1) of a memory file stands there. Raises `IndexError` for a line it has not."""
-    lines = shown_lines(raw_lines(data))
+    Raises `UsageError` for a line that the file has not, `LamellaError` when it cannot be read.
+    """
+    try:
+        content = load(file)
+    except OSError as error:
+        raise LamellaError(f"cannot read {file.name}: {error.strerror}") from error
+    if content is None:
+        return None
+    lines = shown_lines(raw_lines(content.data))
     if not 1 <= number <= len(lines):
-        raise IndexError(number)
+        raise UsageError(f"{file.name} has no line {number}; it has {len(lines)}")
     text = lines[number - 1]
-    origin = origin_of(journal.entries, path, lines, number)
+    origin = origin_of(journal.entries, str(real_workspace(workspace)), file.name, lines, number)
     if origin is None:
-        return Why(path, number, text)
+        return Why(file.name, number, text)
     quotes, note = _conversation(sessions, origin.entry, text)
-    return Why(path, number, text, origin, tuple(quotes), note)
+    return Why(file.name, number, text, origin, tuple(quotes), note)
 
 
 def _conversation(sessions: SessionStore, entry: JournalEntry, text: str) -> tuple[Sequence[Quote], str]:

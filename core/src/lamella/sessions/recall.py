@@ -100,9 +100,9 @@ def part_of(quote: Quote, offset: int = 0, limit: int = MOST_CHARS) -> Quote:
     length = len(quote.text)
     if not 0 <= offset < length:
         raise UsageError(f"offset {offset}: entry {quote.entry_id} has {length} characters")
-    start = character_start(quote.text, offset)
-    end = character_start(quote.text, start + limit)
-    return evolve(quote, text=quote.text[start:end], start=start, left=length - end)
+    end = character_start(quote.text, offset + limit)
+    end = end if end > offset else min(offset + limit, length)
+    return evolve(quote, text=quote.text[offset:end], start=offset, left=length - end)
 
 
 def spoken_on(lines: Lines, path: Sequence[int]) -> list[Quote]:
