@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from agents import Recorder, open_agent, scripted
 from attrs import evolve
-from builders import CASES
+from builders import CASES, assistant, result, user
 from openclaw_vectors import recorded
 
 from lamella.config.budget import budget, flush_trigger
@@ -30,11 +30,12 @@ from lamella.models.scripted import ScriptedModel
 from lamella.runtime import Runtime
 from lamella.sessions.keys import parse_key
 from lamella.text.days import human_day
+from lamella.text.estimate import estimate_tokens
 from lamella.types.host import TurnInfo
 from lamella.types.messages import UserMessage, text_of
 from lamella.types.model import ModelRequest
 from lamella_memory_core import Config, MemoryCore
-from lamella_memory_core.flush import FLUSHED, MAX_CALLS, closed_gate
+from lamella_memory_core.flush import FLUSHED, MAX_CALLS, closed_gate, newest_part
 from lamella_memory_core.flush_prompt import flush_prompt, flush_system_prompt
 from lamella_memory_core.flush_write import Written, write_tool
 
@@ -372,11 +373,11 @@ async def test_on_an_overflow_what_will_be_folded_is_flushed(tmp_path: Path) -> 
     model = scripted(steps, context_window=WINDOW)
     async with agent(tmp_path, model, settings=settings) as runtime:
         for text in ("one", "two", "three"):
-            result = await runtime.ask(text)
+            answer = await runtime.ask(text)
         (compaction,) = compactions(runtime)
         after = entry(runtime)
         assert "4711" in note(runtime).read_text()
-    assert result.text == "recovered"
+    assert answer.text == "recovered"
     flush = model.requests[3]
     assert is_flush(flush)
     assert "old words" in str(flush.messages)
@@ -385,6 +386,20 @@ async def test_on_an_overflow_what_will_be_folded_is_flushed(tmp_path: Path) -> 
     assert compaction["details"]["flushPath"].startswith("memory/")
     assert compaction["details"]["observedTokens"] == 30_000
     assert (after["memoryFlushCompactionCount"], after["compactionCount"]) == (0, 1)
+
+
+def test_the_part_that_is_flushed_fits_and_begins_with_the_user() -> None:
+    """Texts that would fill it alone are cut; what is left out is the oldest."""
+    talk: list[Any] = [user("oldest " * 400), assistant("said " * 400), user("x" * 90_000), result("c1", "y" * 90_000)]
+    talk += [assistant("then"), user("newest")]
+    part = newest_part(talk, 4_000)
+    assert text_of(part[-1].content) == "newest"  # type: ignore[union-attr]
+    assert isinstance(part[0], UserMessage)
+    assert all(0 < len(text_of(m.content)) <= 1_000 for m in part)  # type: ignore[union-attr]
+    assert [m.role for m in part[-4:]] == ["user", "toolResult", "assistant", "user"]
+    assert sum(map(estimate_tokens, part)) <= 4_000
+    assert newest_part([assistant("a" * 90_000)], 4_000)
+    assert newest_part([], 4_000) == []
 
 
 async def test_a_compaction_by_hand_is_flushed_too_and_a_flush_of_its_cycle_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from attrs import frozen
@@ -72,6 +72,16 @@ class Outcome:
     futile: bool = False
     details: Mapping[str, Any] = {}
     summary_tokens: int = 0
+
+
+@frozen(slots=True)
+class _Sizes:
+    """Tokens of the next request before and after, what went from the history, and what the summary takes."""
+
+    before: int
+    after: int
+    freed: int
+    summary: int
 
 
 @frozen(slots=True)
@@ -156,37 +166,33 @@ class Compactor:
         by_plugin: bool,
     ) -> Outcome:
         """Write the entry, unless nothing would be gained by it."""
-        context, first_kept = self.file.context(), answer.first_kept_entry_id or prepared.first_kept_entry_id
-        measured = measure_context(context, self.estimate)
-        size_before = sum(map(self.estimate, context.messages))
-        before = max(measured.tokens if measured.last_usage_index is not None else size_before + self.fixed, 0)
-        summary = self.estimate(CompactionSummaryMessage(answer.summary))
-        size_after = summary + sum(map(self.estimate, _kept(context, first_kept)))
-        freed, after = size_before - size_after, size_after + self.fixed
-        if why.cause != "manual" and freed < self._least(why):
-            error = f"the summary would free {max(freed, 0)} of {size_before} tokens, so it was not taken"
-            return Outcome(tokens_before=before, error=error, futile=True)
-        details = {
-            **_as_mapping(answer.details),
-            "cause": why.cause,
-            "tokensBefore": before,
-            "tokensAfter": after,
-            "foldedEntryIds": list(prepared.folded_entry_ids),
-            "flush": flushed.outcome,
-        }
-        details.setdefault("summarisedBy", "plugin")
-        if flushed.path:
-            details["flushPath"] = flushed.path
-        if why.observed:
-            details["observedTokens"] = why.observed
+        first_kept = answer.first_kept_entry_id or prepared.first_kept_entry_id
+        sizes = self._sizes(answer.summary, first_kept)
+        if why.cause != "manual" and sizes.freed < self._least(why):
+            error = f"the summary would free {max(sizes.freed, 0)} of {sizes.before} tokens, so it was not taken"
+            return Outcome(tokens_before=sizes.before, error=error, futile=True)
+        details = _details(prepared, answer, why, flushed, sizes)
         entry = self.file.append_compaction(
             answer.summary, first_kept, prepared.tokens_before, details=details, from_hook=by_plugin
         )
         done = h.AfterCompaction(
-            entry.id, answer.summary, why.cause, prepared.tokens_before, after, len(self.file.context().messages)
+            entry.id, answer.summary, why.cause, prepared.tokens_before, sizes.after, len(self.file.context().messages)
         )
         await self.hooks.after_compaction(done, self.host)
-        return Outcome(entry.id, before, after, freed, details=details, summary_tokens=summary)
+        return Outcome(entry.id, sizes.before, sizes.after, sizes.freed, details=details, summary_tokens=sizes.summary)
+
+    def _sizes(self, summary: str, first_kept: str) -> _Sizes:
+        """What the context is, and what it would be with this summary."""
+        context = self.file.context()
+        measured, history = measure_context(context, self.estimate), self._total(context.messages)
+        told = self.estimate(CompactionSummaryMessage(summary))
+        left = told + self._total(_kept(context, first_kept))
+        counted = measured.last_usage_index is not None
+        before = measured.tokens if counted else history + self.fixed
+        return _Sizes(before, left + self.fixed, history - left, told)
+
+    def _total(self, messages: Iterable[Message]) -> int:
+        return sum(map(self.estimate, messages))
 
     def _nothing(self) -> str:
         if self.fixed <= self.budget.limit:
@@ -204,18 +210,18 @@ class Compactor:
         sizes = [0 if plan is None else self._folded(plan) for plan in plans]
         if why.cause == "manual":
             return plans[0]
-        history = sum(map(self.estimate, self.file.context().messages))
+        history = self._total(self.file.context().messages)
         good = next((n for n, size in enumerate(sizes) if size >= _GOOD_PART * history), len(plans) - 1)
         return plans[good] if sizes[good] >= self._least(why) else None
 
     def _least(self, why: Why) -> float:
         """The fewest tokens that a summary must free."""
-        history = sum(map(self.estimate, self.file.context().messages))
+        history = self._total(self.file.context().messages)
         by_history = why.cause == "overflow" and self.fixed <= self.budget.limit
         return max(LEAST_FREED * (history if by_history else self.budget.window), 1)
 
     def _folded(self, plan: h.Preparation) -> int:
-        return sum(map(self.estimate, (*plan.messages_to_summarize, *plan.turn_prefix)))
+        return self._total((*plan.messages_to_summarize, *plan.turn_prefix))
 
     def _plan(self, keep: int) -> h.Preparation | None:
         return prepare_compaction(
@@ -234,6 +240,26 @@ def _kept(context: Context, first_kept: str) -> list[Message]:
         raise ModelError(f"a plugin would keep from entry {first_kept!r} on, which is not in the context")
     kept = (m for item in items[start:] for m in item.messages)
     return [m for m in kept if not isinstance(m, CompactionSummaryMessage)]
+
+
+def _details(
+    prepared: h.Preparation, answer: h.CompactionResult, why: Why, flushed: h.FlushReport, sizes: _Sizes
+) -> dict[str, Any]:
+    """What the entry holds beside its summary: what the plugin says, and what is known of every compaction."""
+    details = {
+        "summarisedBy": "plugin",
+        **_as_mapping(answer.details),
+        "cause": why.cause,
+        "tokensBefore": sizes.before,
+        "tokensAfter": sizes.after,
+        "foldedEntryIds": list(prepared.folded_entry_ids),
+        "flush": flushed.outcome,
+    }
+    if flushed.path:
+        details["flushPath"] = flushed.path
+    if why.observed:
+        details["observedTokens"] = why.observed
+    return details
 
 
 def _as_mapping(details: Any) -> dict[str, Any]:

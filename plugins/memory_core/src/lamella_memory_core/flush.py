@@ -10,14 +10,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from attrs import field, frozen
+from attrs import define, evolve, field, frozen
 
 from lamella.memory.writer import MemoryWriter
 from lamella.text.days import unix_ms
 from lamella.text.estimate import estimate_tokens
+from lamella.text.shorten import shorten
 from lamella.types.hooks import BeforeCompaction, BeforeTurn, FlushReport
 from lamella.types.host import Host, SilentTurn, TurnInfo
-from lamella.types.messages import JsonObject, Message, UserMessage
+from lamella.types.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    TextBlock,
+    ToolResultMessage,
+    UserMessage,
+    blocks_of,
+)
 from lamella_memory_core.config import Config
 from lamella_memory_core.flush_prompt import flush_prompt, flush_system_prompt
 from lamella_memory_core.flush_write import Written, write_tool
@@ -28,6 +37,7 @@ MAX_CALLS = 3
 MAX_FAILURES = 2
 # Part of the window that the history about to be folded may take in a flush of its own.
 _SLICE = 0.5
+_RESULT_CHARS = 2_000
 
 FLUSHED = "flushed"
 
@@ -72,16 +82,30 @@ def closed_gate(entry: JsonObject, turn: TurnInfo) -> str:
 
 
 def newest_part(messages: Sequence[Message], tokens: int) -> list[Message]:
-    """The newest messages that take at most so many tokens by estimate, from a user's message on."""
-    start, total = len(messages), 0
-    while start and (total := total + estimate_tokens(messages[start - 1])) <= tokens:
+    """The newest messages that take at most so many tokens by estimate, long texts cut.
+
+    It begins with a user's message where there is one. Tool results are cut most: what lasts is said.
+    """
+    light = [_lighter(message, tokens // 4) for message in messages]
+    start, total = len(light), 0
+    while start and (total := total + estimate_tokens(light[start - 1])) <= tokens:
         start -= 1
-    part = list(messages[start:])
-    first = next((i for i, message in enumerate(part) if isinstance(message, UserMessage)), 0)
-    return part[first:]
+    part = light[start:]
+    return part[next((i for i, message in enumerate(part) if isinstance(message, UserMessage)), 0) :]
 
 
-@frozen(slots=True)
+def _lighter(message: Message, most: int) -> Message:
+    """A message whose texts have at most `most` characters, and of a tool at most `_RESULT_CHARS`."""
+    if isinstance(message, ToolResultMessage):
+        most = min(most, _RESULT_CHARS)
+    elif not isinstance(message, UserMessage | AssistantMessage):
+        return message
+    blocks = blocks_of(message.content)
+    cut = tuple(evolve(b, text=shorten(b.text, most, min_keep=0)) if isinstance(b, TextBlock) else b for b in blocks)
+    return message if cut == blocks else evolve(message, content=cut)
+
+
+@define
 class Flush:
     """Runs flushes with a writer: at most one a turn, once in a cycle."""
 
