@@ -55,8 +55,9 @@ def test_the_log_can_be_filtered(desk: Desk) -> None:
     assert actors("--file", "MEMORY.md") == []
     assert actors("--since", "2000-01-01") == ["cli", "memory_append"]
     assert actors("--since", "2999-01-01T10:00+02:00") == []
-    wrong = desk.run("memory", "log", "--since", "yesterday")
-    assert (wrong.code, "expected a day or time" in wrong.err) == (2, True)
+    for wrong in ("yesterday", "2026-13-01", ""):
+        ran = desk.run("memory", "log", "--since", wrong)
+        assert (ran.code, "expected a day or time" in ran.err) == (2, True)
 
 
 def test_why_quotes_the_conversation_or_says_by_hand(desk: Desk) -> None:

@@ -121,12 +121,12 @@ def _moment(text: str, timezone: str) -> int:
     """Unix milliseconds of an ISO day or time; one without a zone is in the agent's."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if moment.tzinfo is None:
+            own = zone(timezone)
+            moment = moment.replace(tzinfo=own) if own else moment.astimezone()
+        return int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
         raise UsageError(f"--since {text!r}: expected a day or time such as 2026-05-10 or 2026-05-10T14:00") from None
-    if moment.tzinfo is None:
-        own = zone(timezone)
-        moment = moment.replace(tzinfo=own) if own else moment.astimezone()
-    return int(moment.timestamp() * 1000)
 
 
 def _entry_text(entry: JournalEntry, undone_by: str | None, timezone: str) -> str:

@@ -22,7 +22,6 @@ from lamella.memory import journal
 from lamella.memory.hunks import Hunk, content_hash, hunks_between
 from lamella.memory.paths import FOLDER, MemoryFile, memory_file, real_workspace
 from lamella.memory.reading import load
-from lamella.memory.undo import undone
 from lamella.text.days import human_day, utc_iso, utc_now, zone
 from lamella.text.files import BOM, decode_text, main_newline, sync_directory, write_atomic
 from lamella.text.unicode import well_formed
@@ -104,6 +103,8 @@ class MemoryWriter:
         lines are not there any more as they were written, and `UsageError` for a write that does not
         exist, has been undone, or replaced what the journal does not keep.
         """
+        from lamella.memory.undo import undone  # seldom needed, and it loads difflib
+
         with self._locked():
             written = journal.read_journal(self.state_dir)
             entry = written.find(entry_id)
