@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import Attribute, Factory, field, frozen
 
+from lamella.config.units import parse_duration, parse_size
 from lamella.errors import UsageError
 from lamella.text.days import zone
 from lamella.types.model import THINKING_LEVELS
@@ -66,6 +67,22 @@ def known_zone(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
         zone(value)
     except UsageError as error:
         raise ValueError(str(error)) from None
+
+
+def duration_in(unit: str, *words: str) -> Check:
+    """A validator: a duration, in `unit` where it names none, or one of the words."""
+
+    def check(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+        if value not in words:
+            parse_duration(value, unit=unit)
+
+    return check
+
+
+def size_or_nothing(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+    """A validator: a number of bytes, or an empty text."""
+    if value:
+        parse_size(value)
 
 
 def positive_values(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
@@ -180,6 +197,29 @@ class MemorySection:
 
 
 @frozen(slots=True)
+class MaintenanceSection:
+    mode: str = setting(
+        "warn",
+        "warn: nothing is removed, lamella status tells what would be; enforce: it is done when a session begins.",
+        check=one_of("warn", "enforce"),
+    )
+    prune_after: str = setting("30d", "Sessions that were not used for so long are put aside.", check=duration_in("d"))
+    max_entries: int = setting(500, "Most sessions; those that were not used for longest go first.", check=between(1))
+    reset_archive_retention: str = setting(
+        "",
+        "How long transcripts are kept that a reset put aside; empty: as prune_after; never: for ever.",
+        check=duration_in("d", "", "never"),
+    )
+    max_disk_bytes: str = setting("", "Most bytes of the sessions folder; empty: no limit.", check=size_or_nothing)
+    high_water_bytes: str = setting(
+        "", "Above max_disk_bytes, so many bytes are left; empty: 80 % of it.", check=size_or_nothing
+    )
+    rotate_bytes: str = setting(
+        "10mb", "A sessions.json above this is copied to sessions.json.bak.<time>; empty: never.", check=size_or_nothing
+    )
+
+
+@frozen(slots=True)
 class SessionSection:
     store: str = setting(
         "",
@@ -189,6 +229,7 @@ class SessionSection:
     lock_timeout_seconds: float = setting(
         30.0, "How long to wait for another process that uses the session.", check=between(0)
     )
+    maintenance: MaintenanceSection = setting(MaintenanceSection(), "What becomes of old sessions and archives.")
 
 
 @frozen(slots=True)

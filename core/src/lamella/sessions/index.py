@@ -168,7 +168,7 @@ class SessionIndex:
         orphans = [f for f in transcript_files(self.folder) if f.stem not in referenced]
         orphans.sort(key=lambda f: f.stat().st_mtime, reverse=True)
         for file in orphans:
-            found = _identify(file)
+            found = identify(file)
             if found is None or found[0] in referenced:
                 continue
             session_id, key = found
@@ -251,8 +251,11 @@ def transcript_files(folder: Path) -> list[Path]:
     return sorted(f for f in folder.iterdir() if f.suffix == ".jsonl" and f.is_file())
 
 
-def _identify(file: Path) -> tuple[str, str] | None:
-    """(session id, session key or "") of a transcript; None for a file that holds no session."""
+def identify(file: Path) -> tuple[str, str] | None:
+    """(session id, session key or "") of a transcript, from its first line; None for a file without content.
+
+    A file that has lost its header goes by its name. Raises `OSError`.
+    """
     with file.open("rb") as handle:
         first = handle.read(1 << 16).split(b"\n", 1)[0]
     if not first.strip():

@@ -129,15 +129,37 @@ def is_stale(owner: LockOwner, *, now: float, modified: float, stale_after: floa
         return True
     if owner.pid is None:
         return now - modified > min(stale_after, UNREADABLE_STALE_SECONDS)
-    if not process_alive(owner.pid):
-        return True
     if owner.pid == os.getpid():
         return True  # we hold the system lock, so this is a left-over of our own
-    current = process_start_time(owner.pid)
-    if owner.start_time is not None and current is not None:
-        return owner.start_time != current
+    if _is_gone(owner):
+        return True
+    if owner.start_time is not None and process_start_time(owner.pid) is not None:
+        return False
     created = owner.created_at if owner.created_at is not None else modified
     return now - created > stale_after
+
+
+def _is_gone(owner: LockOwner) -> bool:
+    """Whether the process that a lock file names has ended, or its number belongs to another one now."""
+    if owner.pid is None:
+        return False
+    if not process_alive(owner.pid):
+        return True
+    current = process_start_time(owner.pid)
+    return owner.start_time is not None and current is not None and owner.start_time != current
+
+
+def holder(path: Path) -> LockOwner | None:
+    """Who works on a file at this moment, as its lock file tells; None when nobody does.
+
+    Only a glance: nothing is locked, and nothing is removed.
+    """
+    owner = read_owner(_lock_file(path))
+    return None if owner is None or _is_gone(owner) else owner
+
+
+def _lock_file(path: Path) -> Path:
+    return path.parent.resolve() / f"{path.name}.lock"
 
 
 class PathLock:
@@ -152,7 +174,7 @@ class PathLock:
         self.timeout = timeout
         self.stale_after = stale_after
         self._system = filelock.FileLock(folder / LOCK_FOLDER / path.name, thread_local=False)
-        self._file = folder / f"{path.name}.lock"
+        self._file = _lock_file(path)
         self._held = False
 
     @property

@@ -1,0 +1,296 @@
+"""Putting sessions aside, bringing them back, and removing them.
+
+Everything happens under the transcript's lock, which is not waited for: a session that is running stays as it
+is, and `SessionLocked` says so. The entry in sessions.json goes first and the file after it, so that whoever is
+killed in between leaves a transcript that nothing points to, never a key whose transcript has vanished.
+`restore` takes such a transcript too.
+
+The entry of a session that was put aside is kept in `.entries/<archive>.json`, and comes back with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from attrs import frozen
+
+from lamella.errors import LamellaError, SessionError, SessionNotFound, UsageError
+from lamella.sessions.archive import ArchiveKind, archive_path, is_live_name, parse_archive_name, put_aside
+from lamella.sessions.index import identify
+from lamella.sessions.index_file import SessionEntry, Sessions
+from lamella.sessions.keys import parse_key
+from lamella.sessions.lines import decode_line, encode_line
+from lamella.sessions.locks import PathLock, holder
+from lamella.sessions.maintenance import Inventory, Limits, Step, StoredFile, plan
+from lamella.sessions.store import Located, SessionStore
+from lamella.text.days import unix_ms
+from lamella.text.files import write_atomic
+
+ENTRIES_FOLDER = ".entries"
+
+log = logging.getLogger(__name__)
+
+
+@frozen(slots=True)
+class Done:
+    """A step that was carried out, or why it was not (`problem`). `archive`: where a transcript is now."""
+
+    step: Step
+    archive: str = ""
+    problem: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {**self.step.to_json(), "archive": self.archive, "problem": self.problem}
+
+
+@frozen(slots=True)
+class Restored:
+    """A transcript that is in use again. `replaced`: where the one is now that was there, or that the key had."""
+
+    key: str
+    path: Path
+    replaced: Path | None = None
+
+
+# --- by limits --------------------------------------------------------------------------------------
+
+
+def take_inventory(store: SessionStore, protected: Iterable[str] = ()) -> Inventory:
+    """What the sessions folder holds now. Nothing is locked."""
+    sessions = store.index.load().sessions
+    files = tuple(_files(store.folder))
+    locked = frozenset(file.name for file in files if is_live_name(file.name) and holder(store.folder / file.name))
+    transcripts = _transcripts(store, sessions)
+    return Inventory(unix_ms(), sessions, files, transcripts, frozenset(protected), locked)
+
+
+def _files(folder: Path) -> Iterable[StoredFile]:
+    if not folder.is_dir():
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):  # another process may remove it meanwhile
+                if entry.is_file(follow_symlinks=False):
+                    status = entry.stat(follow_symlinks=False)
+                    yield StoredFile(entry.name, status.st_size, status.st_mtime * 1000)
+
+
+def _transcripts(store: SessionStore, sessions: Sessions) -> dict[str, str]:
+    """The transcript's file name by key; keys that lead to none of this folder are left out."""
+    return {row.key: row.path.relative_to(store.folder).as_posix() for row in store.rows(sessions)}
+
+
+def carry_out(store: SessionStore, steps: Iterable[Step]) -> list[Done]:
+    """Do what was planned. What has changed since, or is in use, is left as it is, and the result says so."""
+    done = []
+    for step in steps:
+        try:
+            archive = _carry_out(store, step)
+        except (LamellaError, OSError) as error:
+            done.append(Done(step, problem=str(error)))
+        else:
+            done.append(Done(step, archive.name if archive else ""))
+    return done
+
+
+def maintain(store: SessionStore, limits: Limits, protected: Iterable[str] = ()) -> list[Done]:
+    """Plan and carry out at once."""
+    return carry_out(store, plan(take_inventory(store, protected), limits).steps)
+
+
+def _carry_out(store: SessionStore, step: Step) -> Path | None:
+    match step.action:
+        case "archive" | "forget":
+            return set_aside(store, _as_planned(store, step), "deleted")
+        case "remove":
+            remove_session(store, _as_planned(store, step))
+        case "delete":
+            remove_file(store, store.folder / step.file)
+        case "back_up":
+            copy = store.index.path.with_name(f"{step.file}.bak.{unix_ms()}")
+            write_atomic(copy, store.index.path.read_bytes(), mode=0o600)
+    return None
+
+
+def _as_planned(store: SessionStore, step: Step) -> Located:
+    """The session of a step. Raises `SessionError` when it is another one, or was used, since the step was planned."""
+    for row in store.rows():
+        if row.key == step.key and row.entry.get("updatedAt") == step.updated_at:
+            return row
+    raise SessionError(f"{step.key} has changed in the meantime")
+
+
+# --- one by one ----------------------------------------------------------------------------------------
+
+
+def set_aside(store: SessionStore, located: Located, kind: ArchiveKind) -> Path | None:
+    """Take a session out of sessions.json and make an archive of its transcript.
+
+    Returns the archive; None when there is no transcript, or another key has it too. Raises `SessionLocked`
+    while the session is running, and `SessionError` when its key belongs to another one by now.
+    """
+    with PathLock(located.path, timeout=0):
+        archive = archive_path(located.path, kind)
+        note = _write_note(store, archive, located)
+        _take_out(store, located)
+        if _is_free(store, located.path):
+            return located.path.rename(archive)
+        note.unlink(missing_ok=True)
+        return None
+
+
+def remove_session(store: SessionStore, located: Located) -> None:
+    """Remove a session and its transcript for good, unless another key has that too. Raises as `set_aside`."""
+    with PathLock(located.path, timeout=0):
+        _take_out(store, located)
+        if _is_free(store, located.path):
+            located.path.unlink()
+
+
+def remove_file(store: SessionStore, path: Path) -> None:
+    """Remove an archive, or a transcript that nothing points to, for good. Raises `SessionError` for one in use,
+    and `OSError`."""
+    with PathLock(path, timeout=0):
+        if is_live_name(path.name) and _used_by(store, path):
+            raise SessionError(f"{path.name} has a session by now")
+        path.unlink()
+        _note_of(store, path).unlink(missing_ok=True)
+
+
+def restore(store: SessionStore, path: Path, key: str = "") -> Restored:
+    """Bring a transcript back: an archive, or one that nothing points to. Its bytes stay what they are.
+
+    A copy (`.bak.`) takes its transcript's place again. Any other one becomes the session of `key`, or of the
+    key that it had. What was there before is put aside. Raises `UsageError` when it cannot be brought back so,
+    `SessionLocked`, and `OSError`.
+    """
+    archive = parse_archive_name(path.name)
+    target = store.folder / (archive.transcript if archive is not None else path.name)
+    if archive is not None and archive.kind == "bak":
+        return _restore_copy(store, path, target)
+    wanted, entry = _entry_for(store, path, key)
+    if archive is not None and os.path.lexists(target):
+        raise UsageError(f"{target.name} is there already; nothing was restored", hint="Put it aside first.")
+    replaced = _make_room(store, wanted, target)
+    with PathLock(target, timeout=0):
+        if archive is not None:
+            path.rename(target)
+        store.index.update(wanted, lambda _old: {**entry, "sessionFile": target.name, "updatedAt": unix_ms()})
+        _note_of(store, path).unlink(missing_ok=True)
+    return Restored(wanted, target, replaced)
+
+
+def _restore_copy(store: SessionStore, path: Path, target: Path) -> Restored:
+    with PathLock(target, timeout=0):
+        replaced = put_aside(target, "bak") if target.exists() else None
+        path.rename(target)
+    return Restored(next(iter(_used_by(store, target)), ""), target, replaced)
+
+
+def _entry_for(store: SessionStore, path: Path, key: str) -> tuple[str, SessionEntry]:
+    """The key and the entry that a transcript gets again."""
+    noted_key, entry = _read_note(store, path)
+    found = identify(path)
+    if found is None:
+        raise UsageError(f"{path.name} holds no session")
+    session_id, own_key = found
+    text = key or noted_key or own_key
+    if not text:
+        raise UsageError(f"{path.name} does not tell its session key", hint="Give one with --key.")
+    wanted = parse_key(text)
+    return wanted.text, entry or {"sessionId": session_id, "chatType": wanted.chat_type}
+
+
+def _make_room(store: SessionStore, key: str, target: Path) -> Path | None:
+    """Put the session aside that the key has now, if it is another one."""
+    present = store.locate(parse_key(key))
+    if present is None or present.path == target:
+        return None
+    return set_aside(store, present, "reset")
+
+
+# --- entries, and what they are noted in ------------------------------------------------------------------
+
+
+def _take_out(store: SessionStore, located: Located) -> None:
+    """Remove the key's entry, if it is still of this session, in the state that `located` shows."""
+    same = _of_the_same(located)
+    kept: list[SessionEntry] = []
+
+    def change(entry: SessionEntry | None) -> SessionEntry | None:
+        if entry is not None and not same(entry):
+            kept.append(entry)
+            return entry
+        return None
+
+    store.index.update(located.key, change)
+    if kept:
+        raise SessionError(f"{located.key} has changed in the meantime")
+
+
+def _of_the_same(located: Located) -> Callable[[SessionEntry], bool]:
+    names = ("sessionId", "updatedAt")
+    return lambda entry: all(entry.get(name) == located.entry.get(name) for name in names)
+
+
+def _used_by(store: SessionStore, path: Path) -> list[str]:
+    """The keys whose transcript this is."""
+    return [row.key for row in store.rows() if row.path == path]
+
+
+def _is_free(store: SessionStore, path: Path) -> bool:
+    return path.is_file() and not _used_by(store, path)
+
+
+def _note_of(store: SessionStore, archive: Path) -> Path:
+    return store.folder / ENTRIES_FOLDER / f"{archive.name}.json"
+
+
+def _write_note(store: SessionStore, archive: Path, located: Located) -> Path:
+    note = _note_of(store, archive)
+    note.parent.mkdir(exist_ok=True)
+    write_atomic(note, encode_line({"key": located.key, "entry": located.entry}), mode=0o600)
+    return note
+
+
+def _read_note(store: SessionStore, archive: Path) -> tuple[str, SessionEntry]:
+    """(key, entry) of a session that was put aside; empty where nothing was noted."""
+    note = _note_of(store, archive)
+    try:
+        value = decode_line(note.read_bytes())
+        return str(value["key"]), dict(value["entry"])
+    except FileNotFoundError:
+        return "", {}
+    except (ValueError, KeyError, TypeError) as error:  # the transcript is what counts
+        log.warning("%s cannot be used: expected a key and an entry (%s)", note, error)
+        return "", {}
+
+
+def find_archive(store: SessionStore, text: str) -> Path:
+    """A transcript of the folder by its file name, or the newest archive of a session id or key.
+
+    Raises `SessionNotFound`.
+    """
+    name = Path(text).name
+    direct = store.folder / name
+    if direct.is_file() and (is_live_name(name) or parse_archive_name(name) is not None):
+        return direct
+    found = []
+    for file in store.folder.iterdir() if store.folder.is_dir() else ():
+        archive = parse_archive_name(file.name)
+        if archive is not None and archive.kind != "bak" and text in _names_of(store, file, archive.transcript):
+            found.append((archive.at, file))
+    if not found:
+        raise SessionNotFound(
+            f"nothing was put aside as {text!r} in {store.folder}", hint="`lamella sessions archives` lists what was."
+        )
+    return max(found)[1]
+
+
+def _names_of(store: SessionStore, file: Path, transcript: str) -> set[str]:
+    key = _read_note(store, file)[0] or (identify(file) or ("", ""))[1]
+    return {transcript.removesuffix(".jsonl"), key} - {""}
