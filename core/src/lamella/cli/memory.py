@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -87,6 +88,8 @@ def search(
     if not batch and (query is None or not query.strip()):
         raise click.UsageError("a query is needed (or --batch)")
     runtime = open_runtime(common, need_workspace=True)
+    if not batch:
+        _without_threads()
     with _open_memory(runtime) as service:
         if batch:
             for line in sys.stdin:
@@ -131,6 +134,7 @@ def add(common: CommonOptions, text: str, path: str | None, as_json: bool) -> No
     if not text.strip():
         raise click.UsageError("the text is empty")
     runtime = open_runtime(common, need_workspace=True)
+    _without_threads()
     with _open_memory(runtime) as service:
         written = service.append(text, path=path, provenance=Provenance("cli", trigger="user"))
     if as_json:
@@ -145,12 +149,21 @@ def add(common: CommonOptions, text: str, path: str | None, as_json: bool) -> No
 def status(common: CommonOptions, as_json: bool) -> None:
     """Show the state of memory: backend, index, what is out of date, what is off and how to turn it on."""
     runtime = open_runtime(common)
+    _without_threads()
     with _open_memory(runtime) as service:
         facts = service.status()
     if as_json:
         Out.json(facts)
     else:
         Out.write(status_text(facts, runtime.agent.timezone))
+
+
+def _without_threads() -> None:
+    """Keep OpenBLAS, which comes with numpy, from starting threads: for one answer they cost more than they give.
+
+    What the user has set stays.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ from attrs import frozen
 from lamella.errors import UsageError
 from lamella.sessions.hidden import is_hidden
 from lamella.sessions.keys import parse_key
-from lamella.sessions.lines import decode_line
 from lamella.types.message_json import parse_content
 from lamella.types.messages import JsonObject, text_of
 
@@ -48,6 +47,8 @@ def is_transcript(file_name: str) -> bool:
 
 def read_talk(transcript: Iterable[bytes]) -> Talk:
     """What the lines of a transcript say; lines that cannot be read say nothing."""
+    from lamella.sessions.lines import decode_line  # not light, and of use only where transcripts are a source
+
     said: list[str] = []
     lines: list[int] = []
     for number, line in enumerate(transcript, 1):

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
-from lamella.types.entries import Entry
-from lamella.types.events import CompactionCause
 from lamella.types.host import PRIVATE_CHATS, SHARED_CHATS, ChatType, SessionKind, Trigger
-from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
-from lamella.types.messages import (
-    Block,
-    JsonObject,
-    Message,
-    ToolResultMessage,
-)
+
+if TYPE_CHECKING:
+    from lamella.types.entries import Entry
+    from lamella.types.events import CompactionCause
+    from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
+    from lamella.types.messages import Block, JsonObject, Message, ToolResultMessage
 
 ContextAction: TypeAlias = Literal["kept", "trimmed", "cleared", "dropped"]
 SessionReason: TypeAlias = Literal["new", "reset", "idle", "daily", "resume", "shutdown"]
