@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 
+from attrs import evolve
+
 from lamella.context.profiles import ProviderProfile
 from lamella.types.message_json import dump_message
 from lamella.types.messages import (
@@ -91,10 +93,23 @@ def said_by_user(messages: Sequence[ModelMessage]) -> list[str | ImageBlock]:
     return [b.text if isinstance(b, TextBlock) else b for b in blocks if isinstance(b, (TextBlock, ImageBlock))]
 
 
-def check_newest(texts: Sequence[str], after: Sequence[ModelMessage]) -> None:
-    """I5: the texts of the newest user message are in the newest user message of the request."""
-    last = next((m for m in reversed(after) if isinstance(m, UserMessage)), UserMessage(""))
-    check_order(texts, [last])
+MARK = "words that nobody else says"
+
+
+def marked(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+    """The messages with `MARK` at the end of the newest user message, if there is one."""
+    at = max((i for i, m in enumerate(messages) if isinstance(m, UserMessage)), default=None)
+    if at is None:
+        return tuple(messages)
+    newest = evolve(messages[at], content=(*blocks_of(messages[at].content), TextBlock(MARK)))
+    return (*messages[:at], newest, *messages[at + 1 :])
+
+
+def check_newest(messages: Sequence[ModelMessage]) -> None:
+    """I5: the marked words stand once, in a user message that only its own turn's replies and results follow."""
+    assert sum(text_of(m.content, "\n").count(MARK) for m in messages) == 1
+    newest = next(m for m in reversed(messages) if isinstance(m, UserMessage))
+    assert MARK in text_of(newest.content, "\n")
 
 
 def check_order(texts: Sequence[str], messages: Sequence[ModelMessage]) -> None:
