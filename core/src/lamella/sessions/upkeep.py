@@ -19,10 +19,10 @@ from pathlib import Path
 from attrs import frozen
 
 from lamella.errors import LamellaError, SessionError, SessionNotFound, UsageError
-from lamella.sessions.archive import ArchiveKind, archive_path, is_live_name, parse_archive_name, put_aside
+from lamella.sessions.archive import ArchiveKind, ArchiveName, archive_path, is_live_name, parse_archive_name, put_aside
 from lamella.sessions.index import identify
 from lamella.sessions.index_file import SessionEntry, Sessions
-from lamella.sessions.keys import parse_key
+from lamella.sessions.keys import check_session_id, parse_key
 from lamella.sessions.lines import decode_line, encode_line
 from lamella.sessions.locks import PathLock, holder
 from lamella.sessions.maintenance import Inventory, Limits, Step, StoredFile, plan
@@ -48,12 +48,17 @@ class Done:
 
 
 @frozen(slots=True)
-class Restored:
-    """A transcript that is in use again. `replaced`: where the one is now that was there, or that the key had."""
+class Restoration:
+    """How a transcript comes back: the file `source` becomes `target`, the session of `key` (a copy's may be "").
 
+    `entry` is what sessions.json gets. `present` is the session that the key has now, which is put aside.
+    """
+
+    source: Path
+    target: Path
     key: str
-    path: Path
-    replaced: Path | None = None
+    entry: SessionEntry | None = None
+    present: Located | None = None
 
 
 # --- by limits --------------------------------------------------------------------------------------
@@ -161,56 +166,54 @@ def remove_file(store: SessionStore, path: Path) -> None:
         _note_of(store, path).unlink(missing_ok=True)
 
 
-def restore(store: SessionStore, path: Path, key: str = "") -> Restored:
-    """Bring a transcript back: an archive, or one that nothing points to. Its bytes stay what they are.
+def plan_restore(store: SessionStore, source: Path, key: str = "") -> Restoration:
+    """How an archive, or a transcript that nothing points to, would come back.
 
     A copy (`.bak.`) takes its transcript's place again. Any other one becomes the session of `key`, or of the
-    key that it had. What was there before is put aside. Raises `UsageError` when it cannot be brought back so,
-    `SessionLocked`, and `OSError`.
+    key that it had. Raises `UsageError` when it cannot come back so.
     """
-    archive = parse_archive_name(path.name)
-    target = store.folder / (archive.transcript if archive is not None else path.name)
+    archive = parse_archive_name(source.name)
+    target = store.folder / (archive.transcript if archive is not None else source.name)
     if archive is not None and archive.kind == "bak":
-        return _restore_copy(store, path, target)
-    wanted, entry = _entry_for(store, path, key)
+        return Restoration(source, target, next(iter(_used_by(store, target)), ""))
+    if archive is None and (users := _used_by(store, source)):
+        raise UsageError(f"{source.name} is the session of {users[0]}; there is nothing to restore")
+    wanted, entry = _entry_for(store, source, target.stem, key)
     if archive is not None and os.path.lexists(target):
-        raise UsageError(f"{target.name} is there already; nothing was restored", hint="Put it aside first.")
-    replaced = _make_room(store, wanted, target)
-    with PathLock(target, timeout=0):
-        if archive is not None:
-            path.rename(target)
-        store.index.update(wanted, lambda _old: {**entry, "sessionFile": target.name, "updatedAt": unix_ms()})
-        _note_of(store, path).unlink(missing_ok=True)
-    return Restored(wanted, target, replaced)
+        raise UsageError(f"{target.name} is there already", hint="Put its session aside first.")
+    return Restoration(source, target, wanted, entry, store.locate(parse_key(wanted)))
 
 
-def _restore_copy(store: SessionStore, path: Path, target: Path) -> Restored:
-    with PathLock(target, timeout=0):
-        replaced = put_aside(target, "bak") if target.exists() else None
-        path.rename(target)
-    return Restored(next(iter(_used_by(store, target)), ""), target, replaced)
+def restore(store: SessionStore, planned: Restoration) -> Path | None:
+    """Bring a transcript back. Its bytes stay what they are, and nothing that was there is lost.
+
+    Returns where the transcript is now that the key, or a copy's transcript, had. Raises `SessionLocked`,
+    `SessionError` and `OSError`.
+    """
+    if planned.entry is None:
+        with PathLock(planned.target, timeout=0):
+            replaced = put_aside(planned.target, "bak") if planned.target.exists() else None
+            planned.source.rename(planned.target)
+        return replaced
+    replaced = set_aside(store, planned.present, "reset") if planned.present is not None else None
+    entry = {**planned.entry, "sessionFile": planned.target.name, "updatedAt": unix_ms()}
+    with PathLock(planned.target, timeout=0):
+        if planned.source != planned.target:
+            planned.source.rename(planned.target)
+        store.index.update(planned.key, lambda _old: entry)
+        _note_of(store, planned.source).unlink(missing_ok=True)
+    return replaced
 
 
-def _entry_for(store: SessionStore, path: Path, key: str) -> tuple[str, SessionEntry]:
+def _entry_for(store: SessionStore, source: Path, stem: str, key: str) -> tuple[str, SessionEntry]:
     """The key and the entry that a transcript gets again."""
-    noted_key, entry = _read_note(store, path)
-    found = identify(path)
-    if found is None:
-        raise UsageError(f"{path.name} holds no session")
-    session_id, own_key = found
+    noted_key, entry = _read_note(store, source)
+    session_id, own_key = identify(source) or (stem, "")
     text = key or noted_key or own_key
     if not text:
-        raise UsageError(f"{path.name} does not tell its session key", hint="Give one with --key.")
+        raise UsageError(f"{source.name} does not tell its session key", hint="Give one with --key.")
     wanted = parse_key(text)
-    return wanted.text, entry or {"sessionId": session_id, "chatType": wanted.chat_type}
-
-
-def _make_room(store: SessionStore, key: str, target: Path) -> Path | None:
-    """Put the session aside that the key has now, if it is another one."""
-    present = store.locate(parse_key(key))
-    if present is None or present.path == target:
-        return None
-    return set_aside(store, present, "reset")
+    return wanted.text, entry or {"sessionId": check_session_id(session_id), "chatType": wanted.chat_type}
 
 
 # --- entries, and what they are noted in ------------------------------------------------------------------
@@ -270,27 +273,49 @@ def _read_note(store: SessionStore, archive: Path) -> tuple[str, SessionEntry]:
         return "", {}
 
 
-def find_archive(store: SessionStore, text: str) -> Path:
-    """A transcript of the folder by its file name, or the newest archive of a session id or key.
+@frozen(slots=True)
+class Archived:
+    """A transcript that was put aside; `key` is empty where nothing tells it."""
 
-    Raises `SessionNotFound`.
-    """
-    name = Path(text).name
-    direct = store.folder / name
-    if direct.is_file() and (is_live_name(name) or parse_archive_name(name) is not None):
-        return direct
+    path: Path
+    name: ArchiveName
+    size: int
+    session_id: str
+    key: str
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "file": self.path.name,
+            "kind": self.name.kind,
+            "at": self.name.at,
+            "bytes": self.size,
+            "sessionId": self.session_id,
+            "key": self.key,
+        }
+
+
+def list_archives(store: SessionStore) -> list[Archived]:
+    """All archives of the folder, newest first."""
     found = []
-    for file in store.folder.iterdir() if store.folder.is_dir() else ():
-        archive = parse_archive_name(file.name)
-        if archive is not None and archive.kind != "bak" and text in _names_of(store, file, archive.transcript):
-            found.append((archive.at, file))
-    if not found:
-        raise SessionNotFound(
-            f"nothing was put aside as {text!r} in {store.folder}", hint="`lamella sessions archives` lists what was."
-        )
-    return max(found)[1]
+    for file in _files(store.folder):
+        name = parse_archive_name(file.name)
+        if name is not None:
+            path = store.folder / file.name
+            session_id, own_key = identify(path) or (name.transcript.removesuffix(".jsonl"), "")
+            found.append(Archived(path, name, file.size, session_id, _read_note(store, path)[0] or own_key))
+    return sorted(found, key=lambda archived: (archived.name.at, archived.path.name), reverse=True)
 
 
-def _names_of(store: SessionStore, file: Path, transcript: str) -> set[str]:
-    key = _read_note(store, file)[0] or (identify(file) or ("", ""))[1]
-    return {transcript.removesuffix(".jsonl"), key} - {""}
+def find_stored(store: SessionStore, text: str) -> Path:
+    """A transcript of the folder, in use or put aside, by its file name; else the newest archive of a session, by
+    its id or key. Raises `SessionNotFound`."""
+    file = store.folder / text
+    if Path(text).name == text and file.is_file() and (is_live_name(text) or parse_archive_name(text) is not None):
+        return file
+    for archived in list_archives(store):
+        if archived.name.kind != "bak" and text in (archived.session_id, archived.key):
+            return archived.path
+    raise SessionNotFound(
+        f"nothing was put aside as {text!r} in {store.folder}",
+        hint="`lamella sessions list --archived` shows what was.",
+    )
