@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lamella.plugins.hooks import Hooks
     from lamella.session import Session
     from lamella.sessions.index import IndexDamage
+    from lamella.sessions.lanes import Lanes
     from lamella.sessions.store import SessionStore
     from lamella.text.estimate import Estimator
     from lamella.types import hooks as h
@@ -197,6 +198,13 @@ class Runtime:
 
         timeout = self.settings.session.lock_timeout_seconds
         return SessionStore(self.sessions_dir, lock_timeout=timeout, listener=self._index_damaged)
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """What keeps the turns of each session in order."""
+        from lamella.sessions.lanes import Lanes
+
+        return Lanes()
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -430,6 +438,21 @@ class Runtime:
         """One turn on a session."""
         async with self.session(key, new=new) as session:
             return await session.prompt(text, images=images)
+
+    def maintain(self, active: SessionKey) -> None:
+        """Do what session.maintenance asks for, if its mode is `enforce`; the main session and the active one stay."""
+        section = self.settings.session.maintenance
+        if section.mode != "enforce":
+            return
+        from lamella.sessions.maintenance import Limits
+        from lamella.sessions.upkeep import maintain
+
+        done = maintain(self.store, Limits.of(section), {self.key().text, active.text})
+        failed = [d.problem for d in done if d.problem]
+        if done:
+            self.notify("sessions_maintained", f"{len(done) - len(failed)} sessions and files put aside or removed")
+        for problem in failed:
+            self.notify("maintenance_failed", problem)
 
     # --- notices and closing ---------------------------------------------------------------------------
 

@@ -77,7 +77,25 @@ class Session:
         self._new = True
         self._bare = bare
 
+    async def begin(self) -> str:
+        """Begin the session that `reset` asked for now, without a turn. Returns its id."""
+
+        async def nothing(agent: AgentSession) -> str:
+            return agent.file.id
+
+        return await self._locked(nothing)
+
     async def _locked(self, work: Callable[[AgentSession], Awaitable[T]]) -> T:
+        """Do something with the session, after all who asked for it earlier and under its lock."""
+        place = self.runtime.lanes.place(self.key.text)
+        try:
+            await self._unless_stopped(place.take())
+            place.enter()
+            return await self._with_lock(work)
+        finally:
+            place.leave()
+
+    async def _with_lock(self, work: Callable[[AgentSession], Awaitable[T]]) -> T:
         store = self.runtime.store
         self.runtime.require_workspace()
         while True:
@@ -85,9 +103,11 @@ class Session:
             lock = store.lock(located)
             try:
                 await self._unless_stopped(lock.acquire_in_loop())
-                # While we waited, another process may have given the key a new session.
-                if store.require(self.key).path != located.path:
+                # While we waited, another process may have given the key a new session, or none.
+                now = store.locate(self.key)
+                if now is None or now.path != located.path:
                     continue
+                located = now
                 agent = self._open(located)
                 if started:
                     await self._unless_stopped(self._announce(agent, located, previous))
@@ -113,7 +133,9 @@ class Session:
             return found, None, False
         self._new = False
         self._close_file()
-        return store.start(self.key), found, True
+        located = store.start(self.key)
+        self.runtime.maintain(self.key)
+        return located, found, True
 
     def _open(self, located: Located) -> AgentSession:
         """The session's object; opened again when somebody else has written to the transcript."""
