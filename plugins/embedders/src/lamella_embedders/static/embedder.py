@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +47,12 @@ class StaticEmbedder:
     def __init__(self, model: StaticModel) -> None:
         self._model = model
         self._wordpiece = WordPiece(model.latin.pieces)
-        self._unigram = Unigram(model.cjk.pieces, model.log_probs.tolist())
         self._bridge = model.bridge.astype("float32")
+
+    @cached_property
+    def _unigram(self) -> Unigram:
+        # Its vocabulary takes longer to lay out than all else, and only texts with CJK letters need it.
+        return Unigram(self._model.cjk.pieces, self._model.log_probs.tolist())
 
     @property
     def identity(self) -> str:

@@ -16,14 +16,11 @@ class Unigram:
     """Cuts runs by the Viterbi algorithm. `log_probs` belong to `pieces`, by position."""
 
     def __init__(self, pieces: Sequence[str], log_probs: Sequence[float]) -> None:
-        self._known: Mapping[str, tuple[int, float]] = {
-            piece: (number, float(log_prob))
-            for number, (piece, log_prob) in enumerate(zip(pieces, log_probs, strict=True))
-        }
+        self._known: Mapping[str, tuple[int, float]] = dict(zip(pieces, enumerate(log_probs), strict=True))
         self._longest: dict[str, int] = {}
         for piece in pieces:
             self._longest[piece[0]] = max(len(piece), self._longest.get(piece[0], 0))
-        self._unknown = min(map(float, log_probs), default=0.0) - _UNKNOWN_PENALTY
+        self._unknown = min(log_probs, default=0.0) - _UNKNOWN_PENALTY
         self._cut = lru_cache(_CACHED_RUNS)(self._cut_run)
 
     def encode(self, run: str) -> list[int]:
