@@ -19,6 +19,8 @@ _MODIFY, _ATTRIB = 0x2, 0x4
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x40, 0x80, 0x100, 0x200, 0x400, 0x800
 _OVERFLOW, _ONLY_FOLDERS, _IS_FOLDER = 0x4000, 0x1000000, 0x40000000
 _WANTED = _MODIFY | _ATTRIB | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS
+# A folder that is gone may have been made again at its place, even under the same inode.
+_OTHER_FOLDERS = _OVERFLOW | _IS_FOLDER | _DELETE_SELF | _MOVE_SELF
 _HEADER = struct.Struct("iIII")  # watch, what, cookie, length of the name
 _ALL: frozenset[str] = frozenset()
 
@@ -41,11 +43,11 @@ class Inotify:
 
     def changed(self) -> bool:
         """Whether anything that counts has happened since the last call."""
-        found = new_folders = False
+        found = other_folders = False
         for watch, what, name in self._reports():
             found = found or bool(what & _OVERFLOW) or self._counts(watch, name)
-            new_folders = new_folders or bool(what & (_OVERFLOW | _IS_FOLDER))
-        if new_folders:
+            other_folders = other_folders or bool(what & _OTHER_FOLDERS)
+        if other_folders:
             self._watch_all()
         return found
 
