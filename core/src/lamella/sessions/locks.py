@@ -14,7 +14,6 @@ Two locks are taken in this order:
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -187,6 +186,8 @@ class PathLock:
 
     async def acquire_in_loop(self) -> None:
         """Take the lock; the event loop goes on meanwhile, and a cancelled wait leaves nothing locked."""
+        import asyncio  # a table of sessions needs no event loop
+
         deadline = time.monotonic() + self.timeout
         while True:
             try:
