@@ -43,6 +43,7 @@ class Course:
 
     tokens: list[int] = field(factory=list)
     compacted: list[int] = field(factory=list)
+    by_overflow: int = 0
     summary_calls: int = 0
     sent: int = 0  # tokens of all requests of the talk
     refused: int = 0  # turns that ended with an error
@@ -63,6 +64,7 @@ async def live(seed: int, turns: int, guards: Mapping[str, Any]) -> Course:
                 continue
             course.tokens.append(entry.get("usedTokens") or 0)
             course.compacted += [len(course.tokens) - 1] * bool(result.compactions)
+            course.by_overflow += bool(result.compactions) and entry.get("lastCompactionCause") == "overflow"
             course.refused += result.error is not None
             course.summary_calls += sum(purpose == "summary" for purpose, _ in model.calls)
             course.sent += entry.get("inputTokens") or 0
@@ -97,8 +99,8 @@ def main() -> None:
     courses = {name: asyncio.run(live(chosen.seed, chosen.turns, guards)) for name, guards in VARIANTS.items()}
     for name, course in courses.items():
         print(
-            f"{name:28} {len(course.compacted):4} compacted turns  {course.summary_calls:4} summary calls  "
-            f"{course.sent:10,} tokens sent  {course.refused:3} turns refused"
+            f"{name:26} {len(course.compacted):4} compacted turns, {course.by_overflow:3} by overflow  "
+            f"{course.summary_calls:4} summary calls  {course.sent:10,} tokens sent  {course.refused:3} turns refused"
         )
     if chosen.png:
         plot(courses, chosen.png)
