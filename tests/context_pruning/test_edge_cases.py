@@ -529,7 +529,7 @@ def markers(
 
     async def talk() -> None:
         async with agent.session() as session:
-            await session.prompt("one " + "x" * 4000)
+            await session.prompt("one " + "x" * 8000)
             await session.prompt("two " + "y" * 4000)
 
     asyncio.run(talk())
