@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 import pytest
 from cli import EXAMPLE
 from inside import lamella
+from other_programs import openclaw
 from pages import page, sections
 
 from lamella.agent.preview import ActionName
 from lamella.errors import Problem
+from lamella.moving.report import Action, Kind
 from lamella.sessions.status import SessionStatus
 from lamella.types.entries import Damage
 from lamella.types.memory import Degraded, FileProblem, MemoryWrite, WatchEvent
 
 JSON = sections(page("json.md"))
+IMPORT = "`lamella import --json`, `lamella export --json`"
 # What below these is of other shapes: messages, settings, and facts of whoever answers.
 OPEN = {"messages", "config", "value", "tree"}
 
@@ -169,3 +172,11 @@ def test_plugins_and_config(run: Run, home: Path) -> None:
 def test_init(home: Path, tmp_path: Path) -> None:
     made = lamella("init", tmp_path / "notes", "--json", home=home, check=True).json
     assert undocumented("lamella init", made) == set()
+
+
+def test_import_and_export(tmp_path: Path) -> None:
+    imported = lamella("import", "openclaw", openclaw(tmp_path), "--json", home=tmp_path / "state", check=True).json
+    assert undocumented("lamella import", imported) == set()
+    assert not [kind for kind in (*get_args(Kind), *get_args(Action)) if f"`{kind}`" not in JSON[IMPORT]]
+    exported = lamella("export", "openclaw", tmp_path / "out", "--json", home=tmp_path / "state", check=True).json
+    assert undocumented("lamella export", exported) == set()
