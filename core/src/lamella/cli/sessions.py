@@ -18,27 +18,44 @@ from lamella.cli.common import (
     print_table,
     set_up_logging,
 )
+from lamella.cli.lazy import LazyGroup
 from lamella.errors import EntryNotFound, UsageError
 from lamella.text.width import clip
 
 if TYPE_CHECKING:
+    from lamella.runtime import Runtime
     from lamella.sessions.transcript import SessionFile
 
+_ELSEWHERE = {
+    "archive": "lamella.cli.session_upkeep:archive",
+    "compact": "lamella.cli.session_changes:compact",
+    "prune": "lamella.cli.session_upkeep:prune",
+    "rename": "lamella.cli.session_changes:rename",
+    "reset": "lamella.cli.session_changes:reset",
+    "restore": "lamella.cli.session_upkeep:restore",
+    "rm": "lamella.cli.session_upkeep:rm",
+    "search": "lamella.cli.session_search:search",
+}
 
-@click.group()
+
+@click.group(cls=LazyGroup, lazy=_ELSEWHERE)
 def sessions() -> None:
-    """List, show and export sessions."""
+    """List, show, search, export and keep sessions in order."""
 
 
 @sessions.command("list")
 @agent_options
+@click.option("--archived", is_flag=True, help="Transcripts that were put aside instead.")
 @json_option
-def list_sessions(common: CommonOptions, as_json: bool) -> None:
+def list_sessions(common: CommonOptions, archived: bool, as_json: bool) -> None:
     """List the agent's sessions, newest first."""
     from lamella.cli.status import memory_backend, session_rows
     from lamella.sessions.status import session_status
 
     runtime = open_runtime(common)
+    if archived:
+        _list_archives(runtime, as_json)
+        return
     backend = memory_backend(runtime) if as_json else {}  # a table does not show it, and needs no plugins
     states = [session_status(row, runtime.settings, backend) for row in session_rows(runtime)]
     if as_json:
@@ -46,19 +63,42 @@ def list_sessions(common: CommonOptions, as_json: bool) -> None:
     elif not states:
         Out.write(f"No sessions in {runtime.store.folder}.")
     else:
+        timezone = runtime.agent.timezone
         rows = [
-            [s.key, s.session_id, local_minute(s.updated_at, runtime.agent.timezone), clip(s.model, 40)] for s in states
+            [s.key, clip(s.label, 40), s.session_id, local_minute(s.updated_at, timezone), clip(s.model, 40)]
+            for s in states
         ]
-        print_table(rows, ["KEY", "SESSION", "UPDATED", "MODEL"])
+        print_table(rows, ["KEY", "NAME", "SESSION", "UPDATED", "MODEL"])
+
+
+def _list_archives(runtime: Runtime, as_json: bool) -> None:
+    from lamella.sessions.upkeep import list_archives
+    from lamella.text.truncate import format_size
+
+    found = list_archives(runtime.store)
+    if as_json:
+        Out.json([a.to_json() for a in found])
+    elif not found:
+        Out.write(f"No archives in {runtime.store.folder}.")
+    else:
+        timezone = runtime.agent.timezone
+        rows = [[a.path.name, a.key, local_minute(a.name.at, timezone), format_size(a.size)] for a in found]
+        print_table(rows, ["ARCHIVE", "KEY", "PUT ASIDE", "SIZE"])
 
 
 def open_transcript(common: CommonOptions, target: str, *, whole: bool = True) -> SessionFile:
-    """A session by key, or a transcript by path. Raises `SessionNotFound` or `TranscriptError`."""
+    """A session by key, a transcript by path, or an archive of the sessions folder by its file name.
+
+    Raises `SessionNotFound` or `TranscriptError`.
+    """
+    from lamella.sessions.archive import parse_archive_name
     from lamella.sessions.transcript import SessionFile
 
     if target.endswith(".jsonl") or "/" in target or Path(target).is_file():
         return SessionFile.open(Path(target), whole=whole)
     runtime = open_runtime(common)
+    if parse_archive_name(target) is not None:
+        return SessionFile.open(runtime.store.folder / target, whole=whole)
     located = runtime.store.require(runtime.key(target))
     return runtime.store.open(located, cwd=str(runtime.workspace), whole=whole)
 
@@ -70,9 +110,10 @@ def open_transcript(common: CommonOptions, target: str, *, whole: bool = True) -
 @click.option("--all", "everything", is_flag=True, help="Also what a compaction has folded.")
 @json_option
 def show(common: CommonOptions, session: str, raw: bool, everything: bool, as_json: bool) -> None:
-    """Show a session's conversation, as the model would see it."""
+    """Show a session's conversation: what compactions have left of it, without silent turns."""
     from lamella.cli.transcripts import conversation_text
     from lamella.sessions.context import entry_messages
+    from lamella.sessions.hidden import without_hidden
     from lamella.types.message_json import dump_message
 
     file = open_transcript(common, session)
@@ -83,7 +124,8 @@ def show(common: CommonOptions, session: str, raw: bool, everything: bool, as_js
         for entry in entries:
             Out.json_line(dict(entry.fields))
         return
-    messages = [m for e in entries for m in entry_messages(e)] if everything else list(file.context().messages)
+    said = [m for e in entries for m in entry_messages(e)] if everything else file.context().messages
+    messages = list(without_hidden(said))
     if as_json:
         Out.json({"sessionId": file.id, "name": file.name, "messages": [dump_message(m) for m in messages]})
         return
@@ -111,12 +153,14 @@ def tree(common: CommonOptions, session: str, as_json: bool) -> None:
 @sessions.command()
 @click.argument("session", metavar="KEY|FILE", default="")
 @agent_options
-@click.option("--format", "form", type=click.Choice(["md", "jsonl"]), default="md", show_default=True)
+@click.option("--format", "form", type=click.Choice(["md", "html", "jsonl"]), default="md", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.")
 def export(common: CommonOptions, session: str, form: str, output: Path | None) -> None:
-    """Export the current branch as Markdown, or as a transcript that lamella and Pi can open."""
+    """Export the current branch as Markdown, as a page of HTML, or as a transcript that lamella and Pi can open."""
+    from lamella.cli.transcript_html import html_page
     from lamella.cli.transcripts import markdown
     from lamella.sessions.context import entry_messages
+    from lamella.sessions.hidden import without_hidden
     from lamella.sessions.lines import encode_line
     from lamella.text.files import write_atomic
 
@@ -125,7 +169,9 @@ def export(common: CommonOptions, session: str, form: str, output: Path | None) 
         lines = [encode_line(file.header.fields), *(encode_line(e.fields) for e in file.branch_entries())]
         text = b"".join(lines).decode("utf-8")
     else:
-        text = markdown(file.name or file.id, [m for e in file.branch_entries() for m in entry_messages(e)])
+        document = markdown if form == "md" else html_page
+        said = [m for e in file.branch_entries() for m in entry_messages(e)]
+        text = document(file.name or file.id, without_hidden(said))
     if output is None:
         Out.write(text, newline=False)
         return

@@ -47,6 +47,18 @@ def status(common: CommonOptions, key: str, as_json: bool) -> None:
         Out.write(f"No sessions in {runtime.store.folder}.")
     else:
         print_table([_row(s) for s in states], ["KEY", "USED", "WINDOW", "SHARE", "COMPACTED", "MODEL"])
+    if not as_json and not key:
+        _say_what_is_due(runtime)
+
+
+def _say_what_is_due(runtime: Runtime) -> None:
+    """What session.maintenance would put aside or remove, if it is not done by itself."""
+    from lamella.cli.session_upkeep import planned, summary
+    from lamella.sessions.maintenance import Limits
+
+    found = planned(runtime, Limits.of(runtime.settings.session.maintenance))
+    if found.steps:
+        Out.write(f"\nDue for maintenance: {summary(found)} `lamella sessions prune` shows them.")
 
 
 def session_rows(runtime: Runtime) -> list[Located]:

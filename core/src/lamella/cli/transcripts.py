@@ -128,8 +128,12 @@ def describe(entry: Entry) -> str:
     if message is not None:
         return f"{message.role}: {clip(message_text(message).partition('> ')[2] or message_text(message), 80)}"
     match entry.type:
-        case "compaction" | "branch_summary":
-            return f"{entry.type}: {clip(entry.text('summary'), 80)}"
+        case "compaction":
+            first_kept = entry.text("firstKeptEntryId")
+            size = f"{entry.fields.get('tokensBefore', '?')} tokens{f', kept from {first_kept}' if first_kept else ''}"
+            return f"compaction of {size}: {clip(entry.text('summary'), 80)}"
+        case "branch_summary":
+            return f"branch_summary: {clip(entry.text('summary'), 80)}"
         case "model_change":
             return f"model: {entry.text('provider')}/{entry.text('modelId')}"
         case "thinking_level_change":

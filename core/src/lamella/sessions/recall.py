@@ -119,6 +119,11 @@ def spoken_on(lines: Lines, path: Sequence[int]) -> list[Quote]:
     return [*(q for q in added if (q.time, q.role, q.text) not in known), *on_branch]
 
 
+def spoken_in(lines: Lines) -> list[Quote]:
+    """What was said in a transcript on any of its branches, whole, in file order."""
+    return list(_quotes(list(lines.entries()), set()))
+
+
 def _folded_beside(lines: Lines, path: Sequence[int]) -> list[int]:
     """Positions of entries that compactions of a branch name as folded and that are not on it."""
     index, on_path = lines.index(), set(path)

@@ -45,6 +45,7 @@ class SessionStatus:
     memory: Mapping[str, Any]
     last_error: str | None
     transcript: str
+    label: str = ""
 
     @property
     def share(self) -> float | None:
@@ -90,6 +91,7 @@ class SessionStatus:
             "memory": dict(self.memory),
             "lastError": self.last_error,
             "transcript": self.transcript,
+            "label": self.label,
         }
 
 
@@ -134,6 +136,7 @@ def session_status(row: Located, settings: Settings, memory: Mapping[str, Any]) 
         memory=memory,
         last_error=_text(entry.get("lastError")),
         transcript=str(row.path),
+        label=_text(entry.get("label")) or "",
     )
 
 
