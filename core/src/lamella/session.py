@@ -131,11 +131,12 @@ class Session:
         found = store.locate(self.key)
         if found is not None and not self._new:
             return found, None, False
-        self._new = False
         self._close_file()
-        located = store.start(self.key)
-        self.runtime.maintain(self.key)
-        return located, found, True
+        located, is_new = (store.start(self.key), True) if self._new else store.begin(self.key)
+        self._new = False
+        if is_new:
+            self.runtime.maintain(self.key)
+        return located, found, is_new
 
     def _open(self, located: Located) -> AgentSession:
         """The session's object; opened again when somebody else has written to the transcript."""

@@ -197,3 +197,13 @@ def test_merging_follows_the_rules() -> None:
 def test_a_transcript_moved_between_folders_opens(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "s.jsonl", transcript(["x"]))
     assert SessionFile.open(path).id == SessionFile.open(str(path)).id == "s"
+
+
+def test_a_session_that_another_process_has_begun_meanwhile_stays(tmp_path: Path) -> None:
+    one, other = SessionStore(tmp_path), SessionStore(tmp_path)
+    key = parse_key("agent:main:main")
+    assert one.locate(key) is other.locate(key) is None
+    (first, ours), (second, theirs) = one.begin(key), other.begin(key)
+    assert (ours, theirs) == (True, False)
+    assert first.path == second.path
+    assert one.start(key).path != first.path

@@ -70,18 +70,17 @@ class SessionStore:
 
     def start(self, key: SessionKey) -> Located:
         """Give a key a new session id. The file appears with the first message."""
-        session_id = str(uuid.uuid4())
-        name = f"{session_id}.jsonl"
-        entry = self.index.update(
-            key.text,
-            lambda _old: {
-                "sessionId": session_id,
-                "sessionFile": name,
-                "updatedAt": unix_ms(),
-                "chatType": key.chat_type,
-            },
-        )
-        return Located(key.text, entry, self.folder / name, False)
+        new = new_entry(key)
+        entry = self.index.update(key.text, lambda _old: new)
+        return Located(key.text, entry, self.folder / str(new["sessionFile"]), False)
+
+    def begin(self, key: SessionKey, new: JsonObject | None = None) -> tuple[Located, bool]:
+        """The session of a key that had none when we looked, and whether it is ours. One that another process
+        has begun meanwhile stays: both go on in it. `new`: our entry, if not just any."""
+        new = new or new_entry(key)
+        entry = self.index.update(key.text, lambda old: new if old is None else old)
+        path = self.index.transcript_path(entry)
+        return Located(key.text, entry, path, path.is_file()), entry.get("sessionId") == new["sessionId"]
 
     def open(self, located: Located, *, cwd: str, whole: bool = False) -> SessionFile:
         """The transcript of a located session, or a new one with its id when there is no file yet."""
@@ -121,6 +120,20 @@ class SessionStore:
             except (SessionError, ValueError) as error:
                 found[key] = str(error)
         return found
+
+
+def new_entry(key: SessionKey, carried: JsonObject | None = None) -> JsonObject:
+    """The entry of a session that begins now, with an id of its own. `carried`: what it has of an earlier one."""
+    session_id, now = str(uuid.uuid4()), unix_ms()
+    return {
+        **(carried or {}),
+        "sessionId": session_id,
+        "sessionFile": f"{session_id}.jsonl",
+        "updatedAt": now,
+        "sessionStartedAt": now,
+        "lastInteractionAt": now,
+        "chatType": key.chat_type,
+    }
 
 
 @frozen(slots=True)
