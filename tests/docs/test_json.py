@@ -88,6 +88,27 @@ def test_sessions_show_and_tree(run: Run) -> None:
     assert undocumented("lamella sessions tree", tree, [dict.fromkeys(node) for node in tree["tree"]]) == set()
 
 
+def test_sessions_put_aside_and_back(tmp_path: Path) -> None:
+    workspace, state = tmp_path / "notes", tmp_path / "state"
+    workspace.mkdir()
+    common = ("--json", "--workspace", workspace)
+    lamella("ask", "When is tea?", "--model", "offline", "--workspace", workspace, home=state, check=True)
+
+    def sessions(*arguments: str) -> Any:
+        return lamella("sessions", *arguments, *common, home=state, check=True).json
+
+    assert undocumented("lamella sessions search", sessions("search", "tea")) == set()
+    compacted = lamella("sessions", "compact", "agent:main:main", "--model", "offline", *common, home=state).json
+    assert undocumented("lamella sessions compact", compacted) == set()
+    done = sessions("archive", "agent:main:main", "--yes")
+    assert done["steps"]
+    assert undocumented("lamella sessions prune", done) == set()
+    (archived,) = sessions("list", "--archived")
+    assert undocumented("lamella sessions list --archived", archived) == set()
+    assert undocumented("lamella sessions restore", sessions("restore", archived["file"], "--yes")) == set()
+    assert undocumented("lamella sessions reset", sessions("reset", "agent:main:main", "--yes")) == set()
+
+
 def test_context_of_a_file(home: Path, run: Run) -> None:
     file = run("status")[0]["transcript"]
     found = lamella("sessions", "context", file, "--json", home=home, check=True).json
