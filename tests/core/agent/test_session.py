@@ -282,8 +282,10 @@ async def test_e09_a_compaction_remembers_what_the_one_before_kept(tmp_path: Pat
             await runtime.ask(question)
         entry = runtime.store.index.get("agent:main:main")
         compactions = [r for r in rows(runtime) if r["type"] == "compaction"]
-    assert "b59" in text_of(model.requests[4].messages[0].content)  # kept by the first, folded by the second
-    assert compactions[1]["summary"].startswith("FIRST")
+    update = text_of(model.requests[4].messages[0].content)
+    assert "b59" in update  # kept by the first, folded by the second
+    assert "<previous-summary>\nFIRST" in update
+    assert [c["summary"] for c in compactions] == ["FIRST", "SECOND"]
     assert entry is not None
     assert entry["compactionCount"] == 2
     assert entry["lastCompactionCause"] == "threshold"

@@ -88,9 +88,10 @@ def find_cut_point(
         if total >= keep_recent_tokens:
             cut = next((c for c in cut_points if c >= i), cut_points[-1])
             break
+    first_seen = cut
     while cut > start and not items[cut - 1].messages and items[cut - 1].entry.type != "compaction":
         cut -= 1
-    if _starts_turn(items[cut]):
+    if _starts_turn(items[first_seen]):  # whatever bookkeeping stands before it
         return CutPoint(cut)
     return CutPoint(cut, find_turn_start(items, cut, start))
 
