@@ -139,13 +139,40 @@ def set_aside(store: SessionStore, located: Located, kind: ArchiveKind) -> Path 
     while the session is running, and `SessionError` when its key belongs to another one by now.
     """
     with PathLock(located.path, timeout=0):
-        archive = archive_path(located.path, kind)
-        note = _write_note(store, archive, located)
-        _take_out(store, located)
+        return _archive(store, located, kind, lambda: _take_out(store, located))
+
+
+def replace_session(
+    store: SessionStore, located: Located, renewed: Callable[[SessionEntry], SessionEntry]
+) -> Path | None:
+    """Give a key the entry that `renewed` makes of its own, and make an archive of the transcript that it had. Hold
+    that one's lock.
+
+    Returns the archive; None when there is no transcript, or another key has it too. Raises `SessionError` when
+    the key has another session by now.
+    """
+
+    def change(entry: SessionEntry | None) -> SessionEntry:
+        if entry is None or entry.get("sessionId") != located.entry.get("sessionId"):
+            raise SessionError(f"{located.key} has changed in the meantime")
+        return renewed(entry)
+
+    return _archive(store, located, "reset", lambda: store.index.update(located.key, change))
+
+
+def _archive(store: SessionStore, located: Located, kind: ArchiveKind, change: Callable[[], object]) -> Path | None:
+    """Note a session's entry, `change` sessions.json, and rename the transcript if no key has it then."""
+    archive = archive_path(located.path, kind)
+    note = _write_note(store, archive, located)
+    try:
+        change()
         if _is_free(store, located.path):
             return located.path.rename(archive)
+    except BaseException:
         note.unlink(missing_ok=True)
-        return None
+        raise
+    note.unlink(missing_ok=True)
+    return None
 
 
 def remove_session(store: SessionStore, located: Located) -> None:
@@ -196,11 +223,14 @@ def restore(store: SessionStore, planned: Restoration) -> Path | None:
             planned.source.rename(planned.target)
         return replaced
     replaced = set_aside(store, planned.present, "reset") if planned.present is not None else None
-    entry = {**planned.entry, "sessionFile": planned.target.name, "updatedAt": unix_ms()}
     with PathLock(planned.target, timeout=0):
         if planned.source != planned.target:
             planned.source.rename(planned.target)
-        store.index.update(planned.key, lambda _old: entry)
+        try:
+            _put_in(store, planned.key, {**planned.entry, "sessionFile": planned.target.name, "updatedAt": unix_ms()})
+        except BaseException:
+            planned.target.rename(planned.source)
+            raise
         _note_of(store, planned.source).unlink(missing_ok=True)
     return replaced
 
@@ -233,6 +263,17 @@ def _take_out(store: SessionStore, located: Located) -> None:
     store.index.update(located.key, change)
     if kept:
         raise SessionError(f"{located.key} has changed in the meantime")
+
+
+def _put_in(store: SessionStore, key: str, entry: SessionEntry) -> None:
+    """Give a key an entry. Raises `SessionError` when it has got one meanwhile."""
+
+    def change(present: SessionEntry | None) -> SessionEntry:
+        if present is not None:
+            raise SessionError(f"{key} has got another session in the meantime")
+        return entry
+
+    store.index.update(key, change)
 
 
 def _of_the_same(located: Located) -> Callable[[SessionEntry], bool]:
