@@ -201,3 +201,10 @@ def test_import_and_export(tmp_path: Path) -> None:
     assert not [kind for kind in (*get_args(Kind), *get_args(Action)) if f"`{kind}`" not in JSON[IMPORT]]
     exported = lamella("export", "openclaw", tmp_path / "out", "--json", home=tmp_path / "state", check=True).json
     assert undocumented("lamella export", exported) == set()
+
+
+def test_doctor(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[agent]\nnane = 1\n")
+    found = lamella("doctor", "--json", home=tmp_path).json
+    assert found["findings"]
+    assert undocumented("lamella doctor", found) == set()

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
-from lamella.config.budget import budget_problems
-from lamella.errors import ConfigError, LamellaError, Problem
-
-if TYPE_CHECKING:
-    from lamella.runtime import Runtime
+from lamella.errors import Problem
 
 
 @click.group()
@@ -65,35 +60,10 @@ def check(common: CommonOptions, as_json: bool) -> int:
 
 def check_everything(common: CommonOptions) -> list[Problem]:
     """All problems of config and plugin sections; a key that a run only warns of is an error here."""
-    try:
-        runtime = open_runtime(common, say_problems=False)
-        found = list(runtime.config.problems)
-    except ConfigError as error:
-        return list(error.problems)
-    names = [r.name for r in runtime.catalog.records]
-    names_a_plugin = ("plugins.config", "plugins.allow", "plugins.deny")
-    found += [p for p in runtime.catalog.problems if p.level == "error" or p.path.startswith(names_a_plugin)]
-    found += [
-        Problem(f"plugins.config.{name}", "no plugin of this name is installed", level="warning")
-        for name in runtime.settings.plugins.config
-        if name not in names
-    ]
-    found += runtime.hooks.problems
-    try:
-        _ = runtime.estimate
-    except ConfigError as error:
-        found += error.problems
-    found += window_problems(runtime)
-    return [evolve(problem, level="error") for problem in found]
+    from lamella.doctor.configuration import configuration_problems
 
-
-def window_problems(runtime: Runtime) -> list[Problem]:
-    """Settings that the window of the chosen model does not allow; none when it cannot be opened."""
-    try:
-        window = runtime.environment.window(runtime.model)
-    except LamellaError:  # a missing key or package is told when the model is used
-        return []
-    return budget_problems(runtime.settings.compaction, window, runtime.config.origin)
+    problems = configuration_problems(open_runtime(common, say_problems=False))
+    return [evolve(problem, level="error") for problem in problems]
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})  # -5 is a value

@@ -21,6 +21,7 @@ COMMANDS = {
     "chat": ("lamella.cli.chat:chat", "Talk to the agent."),
     "config": ("lamella.cli.config:config", "Show, check and change the configuration."),
     "context": ("lamella.cli.context:context", "Show what the next request would contain."),
+    "doctor": ("lamella.cli.doctor:doctor", "Find what is wrong, and mend it."),
     "export": ("lamella.cli.moving:export", "Write sessions for other programs."),
     "import": ("lamella.cli.moving:import_", "Take over what other programs have."),
     "init": ("lamella.cli.init:init", "Make a workspace from templates."),
