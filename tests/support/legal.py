@@ -64,6 +64,8 @@ def check_replies(messages: Sequence[ModelMessage], rules: ProviderProfile) -> N
         assert not isinstance(message.content[-1], ThinkingBlock)
         assert not message.failed
         for block in message.content:
+            if isinstance(block, TextBlock):
+                assert block.text.strip() or (block.signature and rules.signed_blanks)
             if isinstance(block, ThinkingBlock):
                 assert rules.thinking != "none"
                 assert block.signature or not rules.signed_thinking

@@ -216,6 +216,13 @@ def test_what_a_server_would_refuse_of_thinking_is_left_out() -> None:
 # --- calls ---------------------------------------------------------------------------------------------------
 
 
+@every_profile
+def test_a_blank_text_goes_back_for_its_signature_where_servers_sign_such(rules: ProviderProfile) -> None:
+    signed = TextBlock(" ", "c2ln")
+    (_, reply) = mended([user("hi"), AssistantMessage((signed, TextBlock("word")))], rules)
+    assert reply.content == ((signed, TextBlock("word")) if rules.name == "gemini" else (TextBlock("word"),))
+
+
 def test_a_signature_that_nests_deeply_is_no_reasoning_item() -> None:
     assert not is_reasoning_item(ThinkingBlock("hm", '{"a": ' + "[" * 100_000))
 

@@ -25,8 +25,8 @@ class ProviderProfile:
 
     `thinking`: whether thinking of the same model goes back always, only within the running tool
     loop, or never; `signed_thinking`: never without a signature; `base64_signatures`: what is not
-    base64 is no signature. `reasoning_items`: OpenAI's Responses, where a call's item needs the
-    reasoning item that it came with.
+    base64 is no signature; `signed_blanks`: a blank text of a reply goes back for its signature.
+    `reasoning_items`: OpenAI's Responses, where a call's item needs the reasoning item that it came with.
 
     `image_types` and `max_image` (bytes) limit images; `old_images`: whether images of earlier
     turns go again.
@@ -40,6 +40,7 @@ class ProviderProfile:
     thinking: ThinkingRule = "all"
     signed_thinking: bool = False
     base64_signatures: bool = False
+    signed_blanks: bool = False
     reasoning_items: bool = False
     image_types: frozenset[str] = COMMON_IMAGES
     max_image: int = 20 * MIB
@@ -69,6 +70,7 @@ PROFILES = {
             merge_turns=True,
             first_user=True,
             base64_signatures=True,
+            signed_blanks=True,
             image_types=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
         ),
         ProviderProfile(

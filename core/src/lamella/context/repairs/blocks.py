@@ -44,7 +44,7 @@ def clean(
             return _with(message, _content(message.content, profile))
         case AssistantMessage():
             own = own_thinking(message, profile, same_model)
-            blocks = each_block(own.content, lambda block: _reply_block(block, known))
+            blocks = each_block(own.content, lambda block: _reply_block(block, profile, known))
             return own if blocks is own.content else evolve(own, content=blocks)
 
 
@@ -88,11 +88,11 @@ def _shown_block(block: Block, profile: ProviderProfile, alone: bool) -> Block |
             return None
 
 
-def _reply_block(block: Block, known: frozenset[str]) -> Block | None:
+def _reply_block(block: Block, profile: ProviderProfile, known: frozenset[str]) -> Block | None:
     match block:
         case TextBlock():
-            # Gemini signs texts that hold nothing else.
-            return _valid_text(block) if block.text.strip() or block.signature else None
+            kept = block.text.strip() or (block.signature and profile.signed_blanks)
+            return _valid_text(block) if kept else None
         case ThinkingBlock():
             text = well_formed(block.thinking)
             return block if text is block.thinking else evolve(block, thinking=text)
