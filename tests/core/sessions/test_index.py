@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from builders import CASES, transcript, user, write_lines
 
-from lamella.errors import SessionError
+from lamella.errors import SessionError, UsageError
 from lamella.sessions.index import IndexDamage, SessionIndex, merge_entry
 from lamella.sessions.keys import parse_key
 from lamella.sessions.store import SessionStore
@@ -48,7 +48,7 @@ def folder_of(case: str, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("damaged", ["sessions.json", "sessions.cut.json"])
-def test_a_damaged_index_is_not_an_empty_one(damaged: str, tmp_path: Path) -> None:
+def test_g12_a_damaged_index_is_not_an_empty_one(damaged: str, tmp_path: Path) -> None:
     folder = folder_of("K01", tmp_path) / "sessions"
     broken = (folder / damaged).read_bytes()
     (folder / "sessions.json").write_bytes(broken)
@@ -83,7 +83,7 @@ def test_a_lost_index_finds_keys_again(tmp_path: Path) -> None:
     assert found.entry["sessionId"] == located.entry["sessionId"]
 
 
-def test_pointers_are_contained_and_made_portable(tmp_path: Path) -> None:
+def test_g25_g27_pointers_are_contained_and_made_portable(tmp_path: Path) -> None:
     root = folder_of("K03", tmp_path)
     store = SessionStore(root / "state/agents/main/sessions")
     outside = (root / "state/outside.jsonl").read_bytes()
@@ -113,7 +113,7 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keys_each", [10, pytest.param(50, marks=pytest.mark.slow)])
-def test_several_processes_lose_nothing(keys_each: int, tmp_path: Path) -> None:
+def test_g2_several_processes_lose_nothing(keys_each: int, tmp_path: Path) -> None:
     plan = json.loads((CASES / "K138/plan.json").read_text())
     plan["newKeysEach"], plan["sharedKeys"] = keys_each, plan["sharedKeys"][:keys_each]
     workers = [
@@ -168,7 +168,7 @@ def test_readers_never_see_a_half_written_index(tmp_path: Path) -> None:
     assert faults == []
 
 
-def test_case_variants_become_one_key(tmp_path: Path) -> None:
+def test_g15_case_variants_become_one_key(tmp_path: Path) -> None:
     (tmp_path / "sessions.json").write_text(
         json.dumps(
             {
@@ -185,7 +185,7 @@ def test_case_variants_become_one_key(tmp_path: Path) -> None:
     assert saved["agent:main:x"]["groupChannel"] == "r"
 
 
-def test_merging_follows_the_rules() -> None:
+def test_g43_g44_merging_follows_the_rules() -> None:
     entry = {"sessionId": "s", "updatedAt": 5, "model": "a", "modelProvider": "p"}
     assert merge_entry(entry, {"label": "x"}, touch=False) == {**entry, "label": "x"}
     assert "modelProvider" not in merge_entry(entry, {"model": "b"}, touch=False)
@@ -207,3 +207,24 @@ def test_a_session_that_another_process_has_begun_meanwhile_stays(tmp_path: Path
     assert (ours, theirs) == (True, False)
     assert first.path == second.path
     assert one.start(key).path != first.path
+
+
+def test_g1_changes_of_several_threads_are_all_there(tmp_path: Path) -> None:
+    index = SessionIndex(tmp_path)
+
+    def write(name: str) -> None:
+        for number in range(10):
+            index.update(f"agent:main:{name}{number}", lambda _none: {"sessionId": name, "updatedAt": 1})
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(index.load().sessions) == 30
+
+
+@pytest.mark.parametrize("session_id", ["../x", "", ".hidden", "a/b", "a" * 129])
+def test_g26_an_id_that_is_no_file_name_is_an_error(session_id: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="session id"):
+        SessionIndex(tmp_path).transcript_path({"sessionId": session_id})
