@@ -81,7 +81,7 @@ def test_a_search_of_an_index_imports_no_agent_and_no_writer(home: Path, workspa
     at = ("--workspace", str(workspace))
     lamella("memory", "index", *at, home=home, check=True)
     modules = imported(COMMAND, "memory", "search", "boiler", *at, home=home, tmp_path=tmp_path)
-    assert {"numpy", "lamella_memory_core.search"} <= modules
+    assert {"numpy", "lamella_memory_core.ranking.search"} <= modules
     assert of((*AGENT, *LIBRARIES, *FILES, "lamella.memory.writer"), modules) == []
 
 

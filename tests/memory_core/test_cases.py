@@ -185,7 +185,7 @@ def test_k83_a_failed_rebuild_leaves_the_old_index(tmp_path: Path, monkeypatch: 
         raise LamellaError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("lamella_memory_core.changes._insert_chunks", full)
+        patch.setattr("lamella_memory_core.index.changes._insert_chunks", full)
         with pytest.raises(LamellaError, match="disk full"):
             backend.sync(force=True)
     assert tables(workspace) == before

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella_memory_core.dates import Span, day_in, named_spans
+from lamella_memory_core.ranking.dates import Span, day_in, named_spans
 
 TODAY = date(2023, 6, 10)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella_memory_core.diversity import diversified, likeness
+from lamella_memory_core.ranking.diversity import diversified, likeness
 
 texts = st.lists(st.sampled_from(["a b c", "a b d", "x y", "", "!", "猫狗", "猫鸟"]), max_size=12)
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from lamella.text.scripts import EAST_ASIAN, LATIN
 from lamella.types.memory import EmbedderTraits
-from lamella_memory_core.evidence import Question, faded, weighted_evidence
-from lamella_memory_core.keywords import Keywords
-from lamella_memory_core.shares import UNREAD_SHARE, USUAL_SHARE, dense_share
+from lamella_memory_core.lexical.keywords import Keywords
+from lamella_memory_core.ranking.evidence import Question, faded, weighted_evidence
+from lamella_memory_core.ranking.shares import UNREAD_SHARE, USUAL_SHARE, dense_share
 
 
 def question(words: list[float], likeness: list[float] | None = None, floor: float = 0.0) -> Question:

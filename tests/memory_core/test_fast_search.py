@@ -18,20 +18,20 @@ from vector_words import WordVectors
 
 from lamella.text.segment import Term, query_terms, search_text
 from lamella.types.memory import MemoryHit, SearchQuery
-from lamella_memory_core import index as index_module
-from lamella_memory_core import view as view_module
 from lamella_memory_core.backend import SqliteBackend
-from lamella_memory_core.catalog import load_catalog
-from lamella_memory_core.chunking import Chunking
-from lamella_memory_core.database import Database
-from lamella_memory_core.matrix import load_block
-from lamella_memory_core.postings import build_postings
-from lamella_memory_core.shelf import VECTORS_NAME, WORDS_NAME, Shelf
-from lamella_memory_core.stems import Stems
-from lamella_memory_core.stored import Damaged, read_arrays, write_arrays
-from lamella_memory_core.view import View
-from lamella_memory_core.warming import fill_shelf
-from lamella_memory_core.words import ArrayWords, IndexedWords
+from lamella_memory_core.index import index as index_module
+from lamella_memory_core.index.chunking import Chunking
+from lamella_memory_core.index.database import Database
+from lamella_memory_core.lexical.postings import build_postings
+from lamella_memory_core.lexical.stems import Stems
+from lamella_memory_core.lexical.words import ArrayWords, IndexedWords
+from lamella_memory_core.meaning.matrix import load_block
+from lamella_memory_core.warm import view as view_module
+from lamella_memory_core.warm.catalog import load_catalog
+from lamella_memory_core.warm.shelf import VECTORS_NAME, WORDS_NAME, Shelf
+from lamella_memory_core.warm.stored import Damaged, read_arrays, write_arrays
+from lamella_memory_core.warm.view import View
+from lamella_memory_core.warm.warming import fill_shelf
 
 SAID = ["running", "runs", "Café", "cafe", "naïve", "snake_case", "AB-1234", "2024-05-02", "the", "x", "Ärger"]
 SAID += ["ärgerlich", "天气", "天气很好", "北", "東京タワー", "コーヒー", "한국어", "สวัสดี", "हिन्दी", "🙂", "ﬁne"]
@@ -243,7 +243,7 @@ def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path, {"memory/a.md": "alpha\n"})
     program = (
         "import os, signal, sys\nfrom pathlib import Path\nimport numpy as np\n"
-        "from lamella_memory_core.stored import write_arrays\n"
+        "from lamella_memory_core.warm.stored import write_arrays\n"
         "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "write_arrays(Path(sys.argv[1]), {}, {'a': np.arange(9)})\n"
     )
@@ -277,7 +277,8 @@ import sys
 from pathlib import Path
 from notes import make_workspace, open_backend
 from lamella.types.memory import SearchQuery
-from lamella_memory_core import index, view
+from lamella_memory_core.index import index
+from lamella_memory_core.warm import view
 from vector_words import WordVectors
 view.LEAST_PASSAGES = index.LEAST_PASSAGES = 1
 view._SMALL_CHANGE = 2

@@ -25,7 +25,7 @@ from lamella.text.days import human_day
 from lamella.types.messages import UserMessage, text_of
 from lamella.types.model import ModelRequest
 from lamella_memory_core import Config, MemoryCore
-from lamella_memory_core.flush import MAX_CALLS
+from lamella_memory_core.flush.turn import MAX_CALLS
 
 KEY = "agent:main:main"
 # A window of 24,000 tokens: compaction above 18,000, a flush from 14,000 on.

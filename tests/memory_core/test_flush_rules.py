@@ -24,9 +24,9 @@ from lamella.memory.writer import MemoryWriter
 from lamella.text.estimate import estimate_tokens
 from lamella.types.host import TurnInfo
 from lamella.types.messages import UserMessage, text_of
-from lamella_memory_core.flush import FLUSHED, closed_gate, newest_part
-from lamella_memory_core.flush_prompt import flush_prompt, flush_system_prompt
-from lamella_memory_core.flush_write import Written, write_tool
+from lamella_memory_core.flush.prompt import flush_prompt, flush_system_prompt
+from lamella_memory_core.flush.turn import FLUSHED, closed_gate, newest_part
+from lamella_memory_core.flush.write import Written, write_tool
 
 KEY = "agent:main:main"
 ROWS = recorded("flush.json")

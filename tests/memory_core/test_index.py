@@ -16,7 +16,7 @@ from notes import copy_case, make_workspace, open_backend
 from lamella.errors import MemoryUnavailable, UsageError
 from lamella.types.memory import SearchQuery
 from lamella_memory_core import Config
-from lamella_memory_core.database import Database
+from lamella_memory_core.index.database import Database
 
 
 def paths(workspace: Path, words: str) -> list[str]:
@@ -143,7 +143,7 @@ def test_the_same_files_are_taken_as_by_the_original(tmp_path: Path) -> None:
 
 def test_a_huge_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = make_workspace(tmp_path, {"memory/a.md": "x" * 100, "memory/b.md": "y"})
-    monkeypatch.setattr("lamella_memory_core.sync.MAX_FILE_BYTES", 50)
+    monkeypatch.setattr("lamella_memory_core.index.sync.MAX_FILE_BYTES", 50)
     backend = open_backend(workspace)
     report = backend.sync()
     assert (report.added, [p.path for p in report.failed]) == (1, ["memory/a.md"])
@@ -240,10 +240,10 @@ def test_an_edit_of_the_same_size_at_the_same_time_is_seen(tmp_path: Path) -> No
 
 def test_a_settled_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = make_workspace(tmp_path, {"memory/a.md": "oak"})
-    monkeypatch.setattr("lamella_memory_core.changes._SETTLED_NS", -(10**18))
+    monkeypatch.setattr("lamella_memory_core.index.changes._SETTLED_NS", -(10**18))
     backend = open_backend(workspace)
     backend.sync()
-    monkeypatch.setattr("lamella_memory_core.changes.read_content", lambda _file: pytest.fail("was read again"))
+    monkeypatch.setattr("lamella_memory_core.index.changes.read_content", lambda _file: pytest.fail("was read again"))
     assert backend.sync().unchanged == 1
 
 
@@ -376,7 +376,7 @@ def test_when_the_index_cannot_be_written_the_old_state_answers(
 
 
 def test_a_locked_index_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lamella_memory_core.database._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("lamella_memory_core.index.database._BUSY_SECONDS", 0.05)
     workspace = make_workspace(tmp_path, {"memory/a.md": "okapi"})
     backend = open_backend(workspace)
     backend.sync()

@@ -17,9 +17,9 @@ from notes import DATA, make_workspace, open_backend
 
 from lamella.types.memory import SearchQuery
 from lamella_memory_core import Config
-from lamella_memory_core.evidence import Question, weighted_evidence
-from lamella_memory_core.keywords import Keywords
-from lamella_memory_core.openclaw import openclaw_chunks
+from lamella_memory_core.index.openclaw import openclaw_chunks
+from lamella_memory_core.lexical.keywords import Keywords
+from lamella_memory_core.ranking.evidence import Question, weighted_evidence
 
 RECORD: dict[str, Any] = json.loads((DATA / "openclaw-2026.3.13.json").read_text("utf-8"))
 GOLDEN = DATA / "golden" / "ws"

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamella.text.chunk import chunk_text
-from lamella_memory_core.passages import Passage, Piece, Sizes, joined
+from lamella_memory_core.ranking.passages import Passage, Piece, Sizes, joined
 
 LINES = "".join(f"line {i} says something of its own\n" for i in range(60))
 

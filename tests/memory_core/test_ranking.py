@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella_memory_core.catalog import Catalog
-from lamella_memory_core.keywords import Keywords, rarity
-from lamella_memory_core.ranking import (
+from lamella_memory_core.lexical.keywords import Keywords, rarity
+from lamella_memory_core.lexical.words import strengths
+from lamella_memory_core.ranking.order import (
     best_positions,
     file_fit,
     fused,
@@ -16,7 +16,7 @@ from lamella_memory_core.ranking import (
     standardised,
     with_neighbours,
 )
-from lamella_memory_core.words import strengths
+from lamella_memory_core.warm.catalog import Catalog
 
 
 def catalog(*sizes: int) -> Catalog:

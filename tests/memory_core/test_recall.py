@@ -19,7 +19,7 @@ from lamella.types.events import Notice
 from lamella.types.memory import MemoryHit, SearchQuery
 from lamella.types.messages import text_of
 from lamella_memory_core import MemoryCore
-from lamella_memory_core.recall import CLOSING, MOST_QUESTION_CHARS, OPENING, question_of, recalled
+from lamella_memory_core.recall.block import CLOSING, MOST_QUESTION_CHARS, OPENING, question_of, recalled
 
 # --- the block --------------------------------------------------------------------------------------------
 

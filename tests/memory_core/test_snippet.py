@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamella.text.files import split_lines
-from lamella_memory_core.snippet import make_snippet
+from lamella_memory_core.ranking.snippet import make_snippet
 
 lines = st.lists(st.text("abc okapi汉字🦊\r", max_size=60), min_size=1, max_size=20)
 

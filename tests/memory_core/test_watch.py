@@ -22,13 +22,13 @@ from lamella.errors import MemoryUnavailable
 from lamella.text.days import unix_ms
 from lamella.types.memory import Provenance, SearchQuery, SyncReport, WatchEvent
 from lamella_memory_core import Config, MemoryCore
-from lamella_memory_core.folders import Root
-from lamella_memory_core.inotify import Inotify
-from lamella_memory_core.reports import Reports
+from lamella_memory_core.following.folders import Root
+from lamella_memory_core.following.inotify import Inotify
+from lamella_memory_core.following.reports import Reports
+from lamella_memory_core.following.upkeep import TRUST_SECONDS, Freshness, Schedule, Upkeep
+from lamella_memory_core.following.watch import Source, Watch, open_source
+from lamella_memory_core.index.synced import note_synced
 from lamella_memory_core.service import Memory
-from lamella_memory_core.synced import note_synced
-from lamella_memory_core.upkeep import TRUST_SECONDS, Freshness, Schedule, Upkeep
-from lamella_memory_core.watch import Source, Watch, open_source
 
 QUICK = Config(embedder="none", watch_debounce_ms=50)
 

@@ -2,7 +2,8 @@
 
 session_soak.py HOME SEED       turns, resets, compactions, maintenance, restoring, and syncs of memory
 
-It prints the token of a message once its turn has ended. Nothing is ever deleted, so each of them stays.
+It prints the token of a message once its turn has ended, and counts it in sessions.json before. Nothing is ever deleted,
+so each of them stays.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 from agents import open_agent, scripted
 from attrs import evolve
@@ -25,6 +27,7 @@ from lamella_memory_core import Config
 from lamella_memory_core.service import Memory
 
 KEYS = [f"agent:main:{name}" for name in ("main", "a", "b", "c", "d", "e")]
+COUNTER = "agent:main:counter"
 # What may be said of a session that another process is working on, or has changed.
 TAKEN = ("is locked", "in the meantime", "No such file", "has a session by now")
 
@@ -66,12 +69,17 @@ async def use(home: Path, seed: str) -> None:
 async def _say(runtime: Runtime, key: str, token: str, *, new: bool) -> None:
     result = await runtime.ask(f"<{token}> " + "and more " * 40, key=key, new=new)
     assert result.error is None, result.error
+    runtime.store.index.update(COUNTER, _one_more)
     sys.stdout.write(f"{token}\n")
     sys.stdout.flush()
 
 
+def _one_more(entry: dict[str, Any] | None) -> dict[str, Any]:
+    return {"sessionId": "counter", "updatedAt": 1, "turns": (entry or {}).get("turns", 0) + 1}
+
+
 def _maintain(runtime: Runtime, entries: int) -> None:
-    for done in upkeep.maintain(runtime.store, Limits(entries=entries), {KEYS[0]}):
+    for done in upkeep.maintain(runtime.store, Limits(entries=entries), {KEYS[0], COUNTER}):
         assert not done.problem or any(words in done.problem for words in TAKEN), done.problem
 
 

@@ -22,14 +22,14 @@ from lamella.types.memory import (
     SyncProgress,
     SyncReport,
 )
-from lamella_memory_core.chunking import Chunking
 from lamella_memory_core.config import Config
-from lamella_memory_core.database import is_busy
 from lamella_memory_core.errand import Errand, StillRunning
-from lamella_memory_core.growth import Growth
-from lamella_memory_core.index import Emptied, Index
-from lamella_memory_core.meaning import QUESTION_SECONDS, Meaning, NoMeaning
-from lamella_memory_core.style import style_of
+from lamella_memory_core.index.chunking import Chunking
+from lamella_memory_core.index.database import is_busy
+from lamella_memory_core.index.growth import Growth
+from lamella_memory_core.index.index import Emptied, Index
+from lamella_memory_core.meaning.embedding import QUESTION_SECONDS, Meaning, NoMeaning
+from lamella_memory_core.ranking.style import style_of
 
 if TYPE_CHECKING:
     from lamella_memory_core.arrays import Singles

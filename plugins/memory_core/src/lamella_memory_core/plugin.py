@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from lamella.types.host import Host
     from lamella.types.memory import BackendContext, MemoryBackend, MemoryService
     from lamella.types.tools import Tool
-    from lamella_memory_core.flush import Flush
-    from lamella_memory_core.recaller import Recaller
+    from lamella_memory_core.flush.turn import Flush
+    from lamella_memory_core.recall.recaller import Recaller
     from lamella_memory_core.service import Memory
 
 
@@ -54,7 +54,7 @@ class MemoryCore:
 
         self._memory = Memory(context, self.config)
         if self.config.auto_recall:
-            from lamella_memory_core.recaller import Recaller
+            from lamella_memory_core.recall.recaller import Recaller
 
             self._recaller = Recaller(self._memory, self.config)
         return self._memory
@@ -98,7 +98,7 @@ class MemoryCore:
     def _flush_once(self) -> Flush | None:
         """The flush, made when a turn first needs it; None without memory."""
         if self._flush is None and self._memory is not None:
-            from lamella_memory_core.flush import Flush
+            from lamella_memory_core.flush.turn import Flush
 
             self._flush = Flush(self._memory.writer, self.config)
         return self._flush

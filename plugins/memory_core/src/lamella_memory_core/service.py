@@ -31,10 +31,10 @@ from lamella.types.memory import (
 )
 from lamella_memory_core.config import Config
 from lamella_memory_core.errand import Errand
-from lamella_memory_core.folders import Root
-from lamella_memory_core.synced import note_synced, read_synced, what_failed
-from lamella_memory_core.upkeep import Upkeep
-from lamella_memory_core.watch import Watch
+from lamella_memory_core.following.folders import Root
+from lamella_memory_core.following.upkeep import Upkeep
+from lamella_memory_core.following.watch import Watch
+from lamella_memory_core.index.synced import note_synced, read_synced, what_failed
 
 if TYPE_CHECKING:
     from lamella.memory.writer import MemoryWriter

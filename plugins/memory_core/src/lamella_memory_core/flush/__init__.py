@@ -1,0 +1,1 @@
+"""The flush before a compaction."""

@@ -1,0 +1,1 @@
+"""Following the files while a program runs."""

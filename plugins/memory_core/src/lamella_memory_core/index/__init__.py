@@ -1,0 +1,1 @@
+"""The index: tables, files taken in, and what has changed."""

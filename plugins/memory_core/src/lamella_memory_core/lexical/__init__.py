@@ -1,0 +1,1 @@
+"""Search by words: what FTS5 finds, and the same from arrays."""

@@ -1,0 +1,1 @@
+"""Search by meaning: the embedder, vectors of passages, and their products."""

@@ -1,0 +1,1 @@
+"""Recall before a turn."""

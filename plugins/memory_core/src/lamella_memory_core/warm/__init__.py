@@ -1,0 +1,1 @@
+"""What a process keeps of an index so that it answers fast."""
