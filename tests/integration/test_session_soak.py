@@ -1,6 +1,6 @@
 """Holds: four processes on one agent folder (turns, resets, compactions, maintenance, restoring, syncs of memory), of
-which one is killed every few seconds, lose no message that was acknowledged; sessions.json is valid at every read; no
-lock outlives its owner."""
+which one is killed every few seconds, lose no message that was acknowledged and no change of sessions.json. That file
+is valid at every read, and no lock outlives its owner."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from session_soak import open_memory, open_runtime
+from session_soak import COUNTER, open_memory, open_runtime
 
 from lamella.sessions.archive import is_live_name, parse_archive_name
 from lamella.sessions.locks import PathLock
@@ -32,6 +32,7 @@ class Crew:
         self.home = home
         self.running: list[subprocess.Popen[bytes]] = []
         self._started = 0
+        self.killed = 0
 
     def start(self) -> None:
         self._started += 1
@@ -45,6 +46,7 @@ class Crew:
         victim = self.running.pop(chance.randrange(len(self.running)))
         assert victim.poll() is None, self.wrong()
         victim.kill()
+        self.killed += 1
         victim.communicate()
 
     def end(self) -> None:
@@ -126,6 +128,8 @@ def test_several_processes_on_one_agent(tmp_path: Path, seconds: int, pause: flo
     acknowledged = crew.acknowledged()
     assert len(set(acknowledged)) == len(acknowledged) >= 20
     assert not set(acknowledged) - stored
+    counted = with_runtime.store.index.load().sessions[COUNTER]["turns"]
+    assert len(acknowledged) <= counted <= len(acknowledged) + crew.killed  # counted, and killed before it was said
     no_lock_is_left(folder)
     with_runtime.store.index.patch(next(iter(with_runtime.store.index.load().sessions)), {"label": "x"})
     assert not [file.name for file in folder.iterdir() if file.name.endswith((".lock", ".tmp"))]

@@ -2,8 +2,8 @@
 
 session_soak.py HOME SEED       turns, resets, compactions, maintenance, restoring, and syncs of memory
 
-It prints the token of a message once its turn has ended, and counts it in sessions.json before. Nothing is ever deleted,
-so each of them stays.
+It prints the token of a message once its turn has ended, and counts it in sessions.json before. Nothing is ever
+deleted, so each of them stays.
 """
 
 from __future__ import annotations
