@@ -37,7 +37,6 @@ class Conversion:
     entries: list[Fields] = Factory(list)
     left_out: Counter[str] = Factory(Counter)
     _places: dict[str, str | None] = field(factory=dict, init=False)  # Claude Code's uuid to the entry it led to
-    _parents: dict[str, str | None] = field(factory=dict, init=False)
     _tools: dict[str, str] = field(factory=dict, init=False)  # call id to the tool's name
     _turn: set[str] = field(factory=set, init=False)  # entries since the last prompt, which form a chain
     _tokens: float = field(default=0, init=False)  # that the compaction to come was told of
@@ -172,10 +171,10 @@ class Conversion:
         earlier place is a branch. What belongs to a turn follows the turn's last entry.
         """
         above = value.get("parentUuid") or value.get("logicalParentUuid")
-        named = self._places.get(above) if isinstance(above, str) else None
         last = self.entries[-1]["id"] if self.entries else None
-        if above is not None and above not in self._places:
+        if isinstance(above, str) and above not in self._places:
             return last  # its line is lost
+        named = self._places[above] if isinstance(above, str) else None
         if prompt or last is None:
             return named
         return last if named in self._turn and last in self._turn else named

@@ -31,6 +31,7 @@ from lamella.text.days import parse_iso_ms
 PROGRAM = "pi"
 SETTINGS_NAME = "settings.json"
 
+_MODEL = ("defaultProvider", "defaultModel")
 _RULES = {
     "defaultThinkingLevel": "agent.thinking",
     "compaction.enabled": "compaction.enabled",
@@ -131,18 +132,20 @@ def _read(path: Path, taken: set[str]) -> PiSession | None:
 def convert_settings(config: Mapping[str, Any]) -> tuple[list[Setting], list[Item]]:
     """Pi's settings.json as settings of lamella, and what has no counterpart."""
     settings = list(_model(config))
+    done = _MODEL if settings else ()
     left = []
     for path, value in leaves(config):
         name = ".".join(path)
         if name in _RULES:
             settings.append(Setting(name, tuple(_RULES[name].split(".")), value))
-        elif name not in ("defaultProvider", "defaultModel") or not settings:
-            left.append(Item("setting", name, "", "left_out", "has no counterpart"))
+        elif name not in done:
+            why = "lamella does not know the provider" if name in _MODEL else "has no counterpart"
+            left.append(Item("setting", name, "", "left_out", why))
     return settings, left
 
 
 def _model(config: Mapping[str, Any]) -> Iterator[Setting]:
-    provider, model = config.get("defaultProvider"), config.get("defaultModel")
+    provider, model = (config.get(name) for name in _MODEL)
     if isinstance(provider, str) and isinstance(model, str):
         ours = PROVIDERS.get(provider, provider)
         if ours in builtin_providers():

@@ -20,6 +20,9 @@ from lamella.sessions.reader import Transcript
 from lamella.sessions.tree import find_leaf
 from lamella.types.entries import Damage
 
+# Version 1 has no ids, so that a second header counts as an entry there.
+_HEADER = "session"
+
 
 def defects(transcript: Transcript) -> list[Damage]:
     """All that is wrong with a transcript: what reading it met, and where its tree is not whole.
@@ -31,15 +34,20 @@ def defects(transcript: Transcript) -> list[Damage]:
 
 def mended_lines(transcript: Transcript) -> list[bytes]:
     """The transcript's lines without defects, header first, without line ends."""
+    heads, places = transcript.lines.heads, _places(transcript.lines)
+    left_out = {p.id: p.parent for i, p in places.items() if heads[i].type == _HEADER}
     lines = [encode_line(transcript.header.fields).rstrip(b"\n")]
-    places = _places(transcript.lines)
     for position, raw in enumerate(transcript.lines.raw):
+        if heads[position].type == _HEADER:
+            continue
         entry, place = transcript.lines.entry(position), places[position]
-        if (entry.id, entry.parent_id) == (place.id, place.parent):
+        parent = place.parent
+        while parent is not None and parent in left_out:
+            parent = left_out[parent]
+        if (entry.id, entry.parent_id) == (place.id, parent):
             lines.append(strip_line(raw))
         else:
-            fields = {**entry.fields, "id": place.id, "parentId": place.parent}
-            lines.append(encode_line(fields).rstrip(b"\n"))
+            lines.append(encode_line({**entry.fields, "id": place.id, "parentId": parent}).rstrip(b"\n"))
     return lines
 
 
