@@ -12,7 +12,7 @@ import operator
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 import attrs
 import pluggy
@@ -25,12 +25,14 @@ from lamella.plugins.catalog import KNOWN_HOOKS, Catalog
 from lamella.plugins.threads import OutOfTime, describe, run_with_limit
 from lamella.text.unicode import well_formed
 from lamella.types import hooks as h
-from lamella.types.events import PluginFault
 from lamella.types.host import Host
 from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
 from lamella.types.messages import Message, ToolResultMessage
 from lamella.types.model import ModelProvider
 from lamella.types.tools import Tool
+
+if TYPE_CHECKING:
+    from lamella.types.events import PluginFault
 
 T = TypeVar("T")
 ContextWatcher: TypeAlias = Callable[[str, Sequence[Message], h.ContextEdit], None]
@@ -157,6 +159,8 @@ class Hooks:
         return result
 
     def _fault(self, implementation: _Implementation, hook: str, error: str) -> None:
+        from lamella.types.events import PluginFault
+
         log.warning("plugin %s, hook %s: %s; skipped", implementation.plugin, hook, error)
         self.on_fault(PluginFault(implementation.plugin, hook, error))
 

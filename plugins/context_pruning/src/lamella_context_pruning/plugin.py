@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import define, field
 
 from lamella.plugins import hookimpl
 from lamella.text.days import unix_ms
-from lamella.types.events import Notice
-from lamella.types.hooks import (
-    AfterCompaction,
-    AgentEnded,
-    BeforeModelCall,
-    ContextEdit,
-    Freed,
-    Overflow,
-    SessionEnd,
-    ToolResultPersist,
-)
-from lamella.types.host import Host, TurnInfo
-from lamella.types.messages import AssistantMessage, ToolResultMessage
 from lamella_context_pruning.config import Config as _Config
-from lamella_context_pruning.draft import Draft
-from lamella_context_pruning.fit import fit
-from lamella_context_pruning.globs import listed
-from lamella_context_pruning.persist import stored_limit, to_store
-from lamella_context_pruning.prune import Key, Replacement, again, prune
-from lamella_context_pruning.reread import calls_of
-from lamella_context_pruning.sizes import UNITS_PER_TOKEN, message_units
-from lamella_context_pruning.stored import replacements
-from lamella_context_pruning.touch import MARKER, last_touch, marker_data, pruned_of
+
+if TYPE_CHECKING:
+    from lamella.types.hooks import (
+        AfterCompaction,
+        AgentEnded,
+        BeforeModelCall,
+        ContextEdit,
+        Freed,
+        Overflow,
+        SessionEnd,
+        ToolResultPersist,
+    )
+    from lamella.types.host import Host, TurnInfo
+    from lamella.types.messages import ToolResultMessage
+    from lamella_context_pruning.draft import Draft
+    from lamella_context_pruning.prune import Key, Replacement
 
 
 @define(slots=True)
@@ -57,6 +53,10 @@ class ContextPruning:
     @hookimpl
     async def tool_result_persist(self, event: ToolResultPersist, host: Host) -> ToolResultMessage | None:
         """Shorten a result and its details before they are stored."""
+        from lamella_context_pruning.persist import stored_limit, to_store
+        from lamella_context_pruning.reread import calls_of
+        from lamella_context_pruning.sizes import message_units
+
         limit = stored_limit(host.turn.context_window, self.config.results)
         call = None
         if message_units(event.message) > limit:
@@ -70,6 +70,10 @@ class ContextPruning:
     @hookimpl(trylast=True)
     async def context(self, event: BeforeModelCall, host: Host) -> ContextEdit:
         """Prune when the cache is cold, do again what was pruned before, then make the request fit."""
+        from lamella.types.hooks import ContextEdit
+        from lamella_context_pruning.draft import Draft
+        from lamella_context_pruning.fit import fit
+
         draft = Draft(event.messages)
         self._prune(draft, event, host)
         if self.config.fit.enabled:
@@ -78,6 +82,9 @@ class ContextPruning:
         return ContextEdit(tuple(draft.messages) if draft.changed else None, notes)
 
     def _prune(self, draft: Draft, event: BeforeModelCall, host: Host) -> None:
+        from lamella_context_pruning.prune import again, prune
+        from lamella_context_pruning.touch import MARKER, last_touch
+
         config, turn = self.config, host.turn
         if not self._applies(turn):
             where = "mode is off" if config.mode == "off" else f"{turn.provider}/{turn.model} is not in providers"
@@ -100,10 +107,14 @@ class ContextPruning:
             draft.remark("pruning_ttl", f"the cache was used {idle / 1000:.0f} s ago; ttl is {config.ttl}")
 
     def _applies(self, turn: TurnInfo) -> bool:
+        from lamella_context_pruning.globs import listed
+
         return self.config.mode != "off" and listed(turn.provider, turn.model, self.config.providers)
 
     def _session(self, host: Host) -> _Session:
         """What is remembered of the session; of one that another process ran, what its marker says."""
+        from lamella_context_pruning.touch import MARKER, pruned_of
+
         session = self._sessions.get(host.turn.session_id)
         if session is None:
             session = self._sessions[host.turn.session_id] = _Session(pruned_of(host.latest_entry(MARKER)))
@@ -119,6 +130,9 @@ class ContextPruning:
     @hookimpl
     async def agent_end(self, event: AgentEnded, host: Host) -> None:
         """Note that the cache was used, and what was pruned, for whoever goes on."""
+        from lamella.types.messages import AssistantMessage
+        from lamella_context_pruning.touch import MARKER, marker_data
+
         session = self._session(host)
         replied = any(isinstance(m, AssistantMessage) and not m.failed for m in event.messages)
         if replied and not session.compacted and self.config.mode == "cache-ttl" and self._applies(host.turn):
@@ -135,6 +149,12 @@ class ContextPruning:
     @hookimpl
     async def on_overflow(self, event: Overflow, host: Host) -> Freed | None:
         """Shorten stored results that are too long for the window, on a new branch."""
+        from lamella.types.events import Notice
+        from lamella.types.hooks import Freed
+        from lamella_context_pruning.persist import stored_limit
+        from lamella_context_pruning.sizes import UNITS_PER_TOKEN, message_units
+        from lamella_context_pruning.stored import replacements
+
         limit = stored_limit(event.window, self.config.results)
         shorter = replacements(event.entries, limit)
         if not shorter:

@@ -32,7 +32,6 @@ from lamella.context.stable_files import (
 from lamella.plugins import hookimpl
 from lamella.text.inside import Refused, read_inside
 from lamella.text.unicode import one_line, well_formed
-from lamella.types.events import Notice
 from lamella.types.hooks import BeforeTurn, PromptContext, PromptFile, PromptSection, SessionEnd
 from lamella.types.host import Host
 
@@ -127,6 +126,8 @@ class WorkspaceFiles:
         names = [n for p in sorted(session.changed - session.told) if (n := Path(p).name) not in MEMORY_FILES]
         session.told |= session.changed
         if names:
+            from lamella.types.events import Notice
+
             text = f"{', '.join(names)} changed since this session began; a new session takes that up"
             host.emit(Notice("workspace_files_changed", text))
 
