@@ -172,6 +172,25 @@ def test_g22_sessions_json_is_there_at_every_moment_of_a_backup(store: SessionSt
     assert all(copy.read_bytes() == content for copy in copies)
 
 
+def test_a_key_that_leads_elsewhere_is_left_to_people(store: SessionStore) -> None:
+    add(store, "a", age_days=90)
+    store.index.update("agent:main:out", lambda _none: {"sessionId": "x", "sessionFile": "../x.jsonl", "updatedAt": 1})
+    done = upkeep.maintain(store, Limits(unused_ms=DAY, entries=0))
+    assert [(d.step.key, d.problem) for d in done] == [("agent:main:a", "")]
+    assert list(store.index.load().sessions) == ["agent:main:out"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_a_transcript_that_a_key_reaches_by_a_link_stays(store: SessionStore) -> None:
+    located = add(store, "a")
+    (store.folder / "link.jsonl").symlink_to("a.jsonl")
+    store.index.update(
+        "agent:main:b", lambda _none: {"sessionId": "b", "sessionFile": "link.jsonl", "updatedAt": unix_ms()}
+    )
+    assert upkeep.set_aside(store, located, "deleted") is None
+    assert located.path.is_file()
+
+
 def test_removed_files_are_gone_and_those_in_use_are_not(store: SessionStore) -> None:
     located = add(store, "a")
     with pytest.raises(SessionError, match="has a session"):

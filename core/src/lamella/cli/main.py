@@ -27,7 +27,7 @@ COMMANDS = {
     "init": ("lamella.cli.init:init", "Make a workspace from templates."),
     "memory": ("lamella.cli.memory:memory", "Search and keep long-term memory."),
     "plugins": ("lamella.cli.plugins:plugins", "List and check plugins."),
-    "sessions": ("lamella.cli.sessions:sessions", "List, show and export sessions."),
+    "sessions": ("lamella.cli.sessions:sessions", "List, show, search, export and keep sessions in order."),
     "status": ("lamella.cli.status:status", "Show how full sessions are."),
 }
 

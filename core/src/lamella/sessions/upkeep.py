@@ -123,9 +123,10 @@ def _carry_out(store: SessionStore, step: Step) -> Path | None:
 
 def _as_planned(store: SessionStore, step: Step) -> Located:
     """The session of a step. Raises `SessionError` when it is another one, or was used, since the step was planned."""
-    for row in store.rows():
-        if row.key == step.key and row.entry.get("updatedAt") == step.updated_at:
-            return row
+    entry = store.index.load().sessions.get(step.key)
+    if entry is not None and entry.get("updatedAt") == step.updated_at:
+        path = store.index.transcript_path(entry)
+        return Located(step.key, entry, path, path.is_file())
     raise SessionError(f"{step.key} has changed in the meantime")
 
 
@@ -283,7 +284,14 @@ def _of_the_same(located: Located) -> Callable[[SessionEntry], bool]:
 
 def _used_by(store: SessionStore, path: Path) -> list[str]:
     """The keys whose transcript this is."""
-    return [row.key for row in store.rows() if row.path == path]
+    likely = {key: e for key, e in store.index.load().sessions.items() if _may_lead_to(store.folder, e, path.name)}
+    return [row.key for row in store.rows(likely) if row.path == path]
+
+
+def _may_lead_to(folder: Path, entry: SessionEntry, name: str) -> bool:
+    """Whether an entry's transcript may be the file of that name: a quick look, without following its path."""
+    pointer = str(entry.get("sessionFile") or f"{entry.get('sessionId')}.jsonl").replace("\\", "/")
+    return pointer.rpartition("/")[2] == name or (folder / pointer).is_symlink()
 
 
 def _is_free(store: SessionStore, path: Path) -> bool:
