@@ -112,6 +112,8 @@ def main() -> None:
         replace(environment(dev=False) / "lamella", *arguments)
     elif verb == "test":
         # All processors, unless the arguments say otherwise.
+        # Tests start hundreds of processes, and each would compile all modules for itself.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         workers = [] if any(a.startswith(("-n", "--numprocesses")) for a in arguments) else ["-n", "auto"]
         replace(environment(dev=True) / "python", "-m", "pytest", *workers, *arguments)
     elif verb == "exec" and arguments:
