@@ -15,8 +15,13 @@ from typing import Any
 import pytest
 from agents import open_agent, scripted
 from builders import user
+from inside import lamella
+from other_programs import claude, openclaw
+from other_programs import pi as pi_folder
 from pi_golden import session_cases
 
+from lamella.sessions.mend import mended_lines
+from lamella.sessions.reader import read_transcript
 from lamella.sessions.transcript import SessionFile
 from lamella.types.messages import text_of
 
@@ -70,3 +75,38 @@ def test_files_of_pi_that_lamella_continued(source: Path, tmp_path: Path) -> Non
     assert theirs["messages"][-1] == ["user", "continued by lamella"]
     if source.stem != "o25_unicode_surrogates":  # half characters become U+FFFD in lamella
         assert theirs == mine
+
+
+def test_a_folder_of_pi_that_lamella_works_in_place(tmp_path: Path) -> None:
+    home, folder = tmp_path / "state", pi_folder(tmp_path) / "sessions" / "--home-me-project0--"
+    lamella("import", "pi", folder, "--in-place", home=home, check=True)
+    for file in sorted(folder.glob("*.jsonl")):
+        before = pi(file)["messages"]
+        key = f"agent:main:pi-{SessionFile.open(file).id}"
+        lamella("ask", "Continued by lamella.", "--key", key, "--model", "offline", home=home, check=True)
+        theirs = pi(file)
+        assert theirs == ours(file)
+        assert theirs["messages"][: len(before)] == before
+        assert ["user", "Continued by lamella."] in theirs["messages"][len(before) :]
+
+
+def test_what_was_imported_continued_and_exported(tmp_path: Path) -> None:
+    home, out = tmp_path / "state", tmp_path / "out"
+    lamella("import", "pi", pi_folder(tmp_path), home=home, check=True)
+    lamella("import", "openclaw", openclaw(tmp_path), home=home, check=True)
+    lamella("import", "claude-code", claude(tmp_path), home=home, check=True)
+    for row in lamella("sessions", "list", "--json", home=home, check=True).json:
+        lamella("ask", "Go on.", "--key", row["key"], "--model", "offline", home=home, check=True)
+    lamella("export", "openclaw", out, home=home, check=True)
+    files = sorted((out / "agents/main/sessions").glob("*.jsonl"))
+    assert len(files) == 9
+    for file in files:
+        assert pi(file) == ours(file)
+
+
+@pytest.mark.parametrize("source", [pytest.param(s, id=s.stem) for _, s in session_cases() if s.stem not in REFUSED])
+def test_what_the_doctor_has_mended(source: Path, tmp_path: Path) -> None:
+    path = tmp_path / source.name
+    path.write_bytes(b"\n".join(mended_lines(read_transcript(source))) + b"\n")
+    if source.stem != "o25_unicode_surrogates":
+        assert pi(path) == ours(source)
