@@ -180,6 +180,16 @@ def test_a_key_that_leads_elsewhere_is_left_to_people(store: SessionStore) -> No
     assert list(store.index.load().sessions) == ["agent:main:out"]
 
 
+def test_g15_g19_variants_of_a_key_are_one_key(store: SessionStore) -> None:
+    add(store, "a", age_days=90)
+    text = store.index.path.read_text()
+    store.index.path.write_text(text.replace("agent:main:a", "Agent:Main:A"))
+    assert upkeep.maintain(store, Limits(unused_ms=DAY), {"agent:main:a"}) == []
+    (done,) = upkeep.maintain(store, Limits(unused_ms=DAY))
+    assert done.problem == ""
+    assert upkeep.find_stored(store, "AGENT:main:a").name == done.archive
+
+
 @pytest.mark.skipif(os.name == "nt", reason="links need a right there")
 def test_a_transcript_that_a_key_reaches_by_a_link_stays(store: SessionStore) -> None:
     located = add(store, "a")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from attrs import evolve
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table, warn
 from lamella.config.units import parse_duration, parse_size
-from lamella.sessions.maintenance import Limits, Plan, Step, plan
+from lamella.sessions.maintenance import Action, Limits, Plan, Step, plan
 from lamella.text.truncate import format_size
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def rm(common: CommonOptions, names: tuple[str, ...], yes: bool, as_json: bool) 
     return _run(runtime, Plan(tuple(steps)), yes, as_json)
 
 
-def _step_for(runtime: Runtime, key: str, action: Any) -> Step:
+def _step_for(runtime: Runtime, key: str, action: Action) -> Step:
     located = runtime.store.require(runtime.key(key))
     size = located.path.stat().st_size if located.exists and action == "remove" else 0
     file = located.path.name if located.exists else ""

@@ -77,8 +77,8 @@ class StoredFile:
 class Inventory:
     """A sessions folder at a moment (`now`, Unix ms).
 
-    `transcripts` is the file name of each key's transcript, whether it is there or not; a key that leads to no file of
-    the folder has none, and stays. `protected` are keys that stay too, `busy` files that a process works on.
+    `transcripts` is the file name of each key's transcript, whether it is there or not; `protected` are keys that
+    stay, `busy` files that a process works on.
     """
 
     now: float
@@ -167,7 +167,7 @@ class _Draft:
     def _unprotected(self) -> list[str]:
         """Keys that may go, oldest use first."""
         busy = {key for key, name in self.found.transcripts.items() if name in self.found.busy}
-        keys = (self.sessions.keys() & self.found.transcripts.keys()) - self.found.protected - busy
+        keys = self.sessions.keys() - self.found.protected - busy
         return sorted(keys, key=lambda key: (_updated(self.sessions[key]) or 0, key))
 
     def _put_aside(self, key: str, why: str) -> None:

@@ -21,8 +21,8 @@ from attrs import frozen
 from lamella.errors import LamellaError, SessionError, SessionNotFound, UsageError
 from lamella.sessions.archive import ArchiveKind, ArchiveName, archive_path, is_live_name, parse_archive_name, put_aside
 from lamella.sessions.index import identify
-from lamella.sessions.index_file import SessionEntry, Sessions
-from lamella.sessions.keys import check_session_id, parse_key
+from lamella.sessions.index_file import SessionEntry
+from lamella.sessions.keys import check_session_id, normalize_key, parse_key
 from lamella.sessions.lines import decode_line, encode_line
 from lamella.sessions.locks import PathLock, holder
 from lamella.sessions.maintenance import Inventory, Limits, Step, StoredFile, plan
@@ -65,12 +65,17 @@ class Restoration:
 
 
 def take_inventory(store: SessionStore, protected: Iterable[str] = ()) -> Inventory:
-    """What the sessions folder holds now. Nothing is locked."""
-    sessions = store.index.load().sessions
+    """What the sessions folder holds now. Nothing is locked. Keys that lead to no file of the folder are left out."""
+    rows = {normalize_key(row.key): row for row in reversed(store.rows())}  # of variants in case, the newest
     files = tuple(_files(store.folder))
-    locked = frozenset(file.name for file in files if is_live_name(file.name) and holder(store.folder / file.name))
-    transcripts = _transcripts(store, sessions)
-    return Inventory(unix_ms(), sessions, files, transcripts, frozenset(protected), locked)
+    return Inventory(
+        unix_ms(),
+        {key: dict(row.entry) for key, row in rows.items()},
+        files,
+        {key: row.path.relative_to(store.folder).as_posix() for key, row in rows.items()},
+        frozenset(protected),
+        frozenset(file.name for file in files if is_live_name(file.name) and holder(store.folder / file.name)),
+    )
 
 
 def _files(folder: Path) -> Iterable[StoredFile]:
@@ -82,11 +87,6 @@ def _files(folder: Path) -> Iterable[StoredFile]:
                 if entry.is_file(follow_symlinks=False):
                     status = entry.stat(follow_symlinks=False)
                     yield StoredFile(entry.name, status.st_size, status.st_mtime * 1000)
-
-
-def _transcripts(store: SessionStore, sessions: Sessions) -> dict[str, str]:
-    """The transcript's file name by key; keys that lead to none of this folder are left out."""
-    return {row.key: row.path.relative_to(store.folder).as_posix() for row in store.rows(sessions)}
 
 
 def carry_out(store: SessionStore, steps: Iterable[Step]) -> list[Done]:
@@ -123,7 +123,7 @@ def _carry_out(store: SessionStore, step: Step) -> Path | None:
 
 def _as_planned(store: SessionStore, step: Step) -> Located:
     """The session of a step. Raises `SessionError` when it is another one, or was used, since the step was planned."""
-    entry = store.index.load().sessions.get(step.key)
+    entry = store.index.get(step.key)
     if entry is not None and entry.get("updatedAt") == step.updated_at:
         path = store.index.transcript_path(entry)
         return Located(step.key, entry, path, path.is_file())
@@ -322,6 +322,9 @@ def _read_note(store: SessionStore, archive: Path) -> tuple[str, SessionEntry]:
         return "", {}
 
 
+# --- what was put aside -----------------------------------------------------------------------------------
+
+
 @frozen(slots=True)
 class Archived:
     """A transcript that was put aside; `key` is empty where nothing tells it."""
@@ -349,10 +352,15 @@ def list_archives(store: SessionStore) -> list[Archived]:
     for file in _files(store.folder):
         name = parse_archive_name(file.name)
         if name is not None:
-            path = store.folder / file.name
-            session_id, own_key = identify(path) or (name.transcript.removesuffix(".jsonl"), "")
-            found.append(Archived(path, name, file.size, session_id, _read_note(store, path)[0] or own_key))
+            with contextlib.suppress(FileNotFoundError):  # another process may bring it back meanwhile
+                found.append(_archived(store, file, name))
     return sorted(found, key=lambda archived: (archived.name.at, archived.path.name), reverse=True)
+
+
+def _archived(store: SessionStore, file: StoredFile, name: ArchiveName) -> Archived:
+    path = store.folder / file.name
+    session_id, own_key = identify(path) or (name.transcript.removesuffix(".jsonl"), "")
+    return Archived(path, name, file.size, session_id, _read_note(store, path)[0] or own_key)
 
 
 def find_stored(store: SessionStore, text: str) -> Path:
@@ -362,7 +370,7 @@ def find_stored(store: SessionStore, text: str) -> Path:
     if Path(text).name == text and file.is_file() and (is_live_name(text) or parse_archive_name(text) is not None):
         return file
     for archived in list_archives(store):
-        if archived.name.kind != "bak" and text in (archived.session_id, archived.key):
+        if archived.name.kind != "bak" and (text == archived.session_id or normalize_key(text) == archived.key != ""):
             return archived.path
     raise SessionNotFound(
         f"nothing was put aside as {text!r} in {store.folder}",
