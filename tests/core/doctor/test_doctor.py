@@ -235,6 +235,21 @@ def test_a_session_that_is_running_is_left_alone(home: Path) -> None:
     assert not list((home / MAIN).glob("*.bak.*"))
 
 
+def test_a_pipe_among_the_transcripts_does_not_hold_it_up(home: Path) -> None:
+    os.mkfifo(home / MAIN / "pipe.jsonl")
+    (found,) = examined(home, "--fix")["findings"]
+    assert found["message"] == "is not a regular file"
+    assert examined(home)["ok"]
+
+
+def test_a_check_that_cannot_be_made_is_a_finding(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (home / "config.toml").write_text(f"[agent]\nworkspace = '{tmp_path / 'file'}'\n")
+    found = examined(home)
+    assert [(f["check"], "is a file" in f["message"]) for f in found["findings"]] == [("config", True)]
+    assert found["skipped"]
+
+
 def test_other_agents_have_folders_of_their_own(home: Path) -> None:
     broken_line(home)
     assert examined(home, "--agent", "other")["ok"]

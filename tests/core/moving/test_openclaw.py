@@ -219,6 +219,64 @@ def test_in_place_is_refused_where_sessions_are_set_elsewhere(home: Path, folder
 # --- hostile folders ------------------------------------------------------------------------------------------
 
 
+def test_values_and_names_that_toml_has_not(home: Path, tmp_path: Path) -> None:
+    channels = {
+        "line\nfeed": {"historyLimit": 5},
+        "": {"historyLimit": 6},
+        "微信": {"historyLimit": 7},
+        "a.b": {"historyLimit": 8},
+    }
+    search = {"extraPaths": ["notes", None], "query": {"maxResults": None}}
+    folder = openclaw(tmp_path, json.dumps({"channels": channels, "memory": {"search": search}}))
+    left = items(moved(home, folder), kind="setting", action="left_out")
+    assert {i["source"] for i in left} == {"memory.search.extraPaths"}  # null means not set
+    limits = config(home)["plugins"]["config"]["history-limit"]["channels"]
+    assert {name: limit["group"] for name, limit in limits.items()} == {"line\nfeed": 5, "": 6, "微信": 7, "a.b": 8}
+
+
+def test_large_and_deep_things(home: Path, folder: Path) -> None:
+    file = folder / "agents/main/sessions/one.jsonl"
+    say(file, "锅" * 2_000_000)
+    deep = folder / "workspace" / Path(*["d"] * 400)
+    write(deep / "note.md", "deep\n")
+    moved(home, folder)
+    assert (home / "agents/main/sessions/one.jsonl").read_bytes() == file.read_bytes()
+    assert (home / "workspace" / Path(*["d"] * 400) / "note.md").read_text() == "deep\n"
+    assert moved(home, folder)["changes"] == 0
+
+
+def test_two_files_for_one_place(home: Path, folder: Path) -> None:
+    """A pointer to another agent's file, whose name is taken in the session's own folder."""
+    other = session(folder / "agents/Work Bot/sessions", "one", ["of the other agent"])
+    write(
+        folder / "agents/main/sessions/sessions.json",
+        json.dumps(
+            {
+                "agent:main:main": entry("one", 1),
+                "agent:main:other": {**entry("one", 1), "sessionFile": str(other)},
+            }
+        ),
+    )
+    (left,) = items(moved(home, folder), kind="transcript", action="left_out")
+    assert (left["source"], "the same place" in left["reason"]) == (str(other), True)
+    assert index(home).keys() == {"agent:main:main"}
+    own = folder / "agents/main/sessions/one.jsonl"
+    assert (home / "agents/main/sessions/one.jsonl").read_bytes() == own.read_bytes()
+
+
+def test_a_move_that_was_cut_off_goes_on(home: Path, folder: Path) -> None:
+    moved(home, folder)
+    done = snapshot(home)
+    (home / "config.toml").unlink()
+    (home / "agents/main/sessions/sessions.json").unlink()
+    (home / "agents/main/sessions/sessions.json.bak").unlink()
+    half = home / "agents/main/sessions/one.jsonl"
+    half.write_bytes(half.read_bytes()[:50])
+    (home / "workspace/MEMORY.md").unlink()
+    moved(home, folder)
+    assert {name: digest for name, (digest, _) in snapshot(home).items()} == {n: d for n, (d, _) in done.items()}
+
+
 def test_links_and_pipes_are_left_out(home: Path, folder: Path, tmp_path: Path) -> None:
     secret = write(tmp_path / "secret.jsonl", '{"type":"session","id":"s"}\n{"type":"x","id":"1"}\n')
     sessions = folder / "agents/main/sessions"

@@ -11,7 +11,7 @@ from lamella.doctor.configuration import check_configuration, check_memory, chec
 from lamella.doctor.finding import Check, Finding, Result
 from lamella.doctor.machine import check_clocks, check_permissions
 from lamella.doctor.sessions import check_index, check_locks, check_transcripts
-from lamella.errors import ConfigError, LamellaError
+from lamella.errors import LamellaError
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
@@ -69,13 +69,18 @@ def examine(open_runtime: Callable[[], Runtime], *, fix: bool = False, checks: S
 def _usable(runtime: Runtime) -> bool:
     try:
         _ = runtime.config
-    except ConfigError:
+    except LamellaError:
         return False
     return True
 
 
 def _results(check: Check, runtime: Runtime, fix: bool) -> Iterator[Result]:
-    for finding in list(check.run(runtime)):  # all are found before the first is mended
+    """The findings of a check; that it cannot be made is one."""
+    try:
+        found = list(check.run(runtime))  # all are found before the first is mended
+    except (LamellaError, OSError) as error:
+        found = [Finding("error", check.name, str(error))]
+    for finding in found:
         yield _mended(check, finding) if fix else Result(check.name, finding)
 
 

@@ -43,15 +43,13 @@ def check_index(runtime: Runtime) -> Iterator[Finding]:
     if state.damage is not None:
         text = f"{state.damage.message}; {state.damage.recovered} sessions can be recovered"
         yield Finding("error", str(store.index.path), text, FIX, partial(_recover, store.index))
-    for key, entry in state.sessions.items():
+    for key in state.sessions:
         try:
             parse_key(key)
         except UsageError as error:
             yield Finding("warning", key, str(error), FIX, partial(_remove, store.index, key))
-            continue
-        if key in store.left_out({key: entry}):
-            reason = store.left_out({key: entry})[key]
-            yield Finding("error", key, reason, FIX, partial(_drop_pointer, store.index, key))
+    for key, reason in store.left_out(state.sessions).items():
+        yield Finding("error", key, reason, FIX, partial(_drop_pointer, store.index, key))
     for row in store.rows(state.sessions):
         if not row.exists and row.entry.get("transcriptBytes"):
             text = f"its transcript {row.path.name} is gone"
@@ -141,6 +139,8 @@ def check_transcripts(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _examine(file: Path) -> list[Finding]:
+    if not file.is_file():  # reading a pipe might never end
+        return [Finding("error", str(file), "is not a regular file", FIX, partial(_put_aside, file))]
     try:
         transcript = read_transcript(file)
         found = defects(transcript)

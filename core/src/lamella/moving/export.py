@@ -24,7 +24,7 @@ from lamella.sessions.store import SessionStore
 from lamella.types.messages import JsonObject
 
 PROGRAM = "openclaw"
-# Fields that lamella alone has.
+# Fields that lamella alone has; those that it does not know may be OpenClaw's and stay.
 OWN_FIELDS = frozenset(
     {
         ORIGIN,
@@ -33,6 +33,14 @@ OWN_FIELDS = frozenset(
         "lifetimeUsage",
         "lastCompactionCause",
         "compactions",
+        "compactionTranscriptBytes",
+        "compactionStalled",
+        "lastFlushOutcome",
+        "lastFlushPath",
+        "memoryFlushFailures",
+        "turns",
+        "turnsFromBytes",
+        "silentLeaks",
         "transcriptBytes",
         "transcriptEntries",
         "lastError",

@@ -118,6 +118,9 @@ class Source:
             database = self.folder / "agents" / name / "agent" / _DATABASE
             if database.is_file():
                 yield Item("other", str(database), "", "left_out", "sessions of 2026.9 are in a database, not in files")
+        for entry in sorted((self.folder / "agents").glob("*/sessions")):
+            if self.agents.get(slug_agent_id(entry.parent.name)) != entry.parent.name:
+                yield Item("session", str(entry), "", "left_out", "another folder has the same agent id")
         if (self.folder / "skills").is_dir():
             why = "name it in plugins.config.skills.extra_dirs to use it"
             yield Item("other", str(self.folder / "skills"), "", "left_out", why)
@@ -141,10 +144,7 @@ class Collected:
             self._leave("workspace", folder, "lies outside the folder; --follow takes it over too")
             return
         for found in regular_files(folder, deep=True):
-            if found.problem:
-                self._leave("workspace", found.path, found.problem)
-            else:
-                self._move("workspace", found.path, target / found.path.relative_to(folder))
+            self._move("workspace", found.path, target / found.path.relative_to(folder), found.problem)
 
     def add_sessions(self, agent_id: str, folder: Path) -> None:
         if not self.source.may_read(folder):
@@ -154,8 +154,8 @@ class Collected:
             return
         for key, entry in self._index(folder).items():
             self._add_entry(agent_id, folder, key, entry)
-        taken = {str(move.content.file) for move in self.moves.values()}
-        for found in regular_files(folder):
+        taken = {move.source for move in self.moves.values()}
+        for found in regular_files(folder.resolve()):
             if str(found.path) not in taken:
                 self._add_file(found.path, self.target.sessions(agent_id), found.problem)
 
@@ -197,7 +197,7 @@ class Collected:
         places = {path.resolve() for path in (folder, *self.source.session_folders().values())}
         for path in (*named, folder / f"{session_id}.jsonl"):
             if is_live_name(path.name) and path.is_file() and path.parent.resolve() in places:
-                return path
+                return path.parent.resolve() / path.name
         return None
 
     def _add_file(self, file: Path, place: Path, problem: str = "") -> bool:
@@ -207,14 +207,18 @@ class Collected:
             return False
         kind: Kind = "transcript" if live else "archive"
         problem = problem or ("is a symbolic link" if file.is_symlink() else "") or (_unreadable(file) if live else "")
+        return self._move(kind, file, place / file.name, problem, lock=live)
+
+    def _move(self, kind: Kind, file: Path, target: Path, problem: str, *, lock: bool = False) -> bool:
+        """Plan to carry a file over, unless there is a problem or another file goes to the same place."""
+        planned = self.moves.get(target)
+        if planned is not None and planned.source != str(file):
+            problem = problem or f"goes to the same place as {planned.source}"
         if problem:
             self._leave(kind, file, problem)
             return False
-        self._move(kind, file, place / file.name, lock=live)
-        return True
-
-    def _move(self, kind: Kind, file: Path, target: Path, *, lock: bool = False) -> None:
         self.moves[target] = Move(kind, str(file), Content(file), target, lock)
+        return True
 
     def _leave(self, kind: Kind, source: Path | str, reason: str) -> None:
         item = Item(kind, str(source), "", "left_out", reason)

@@ -16,7 +16,7 @@ from lamella.moving.report import Item
 from lamella.moving.settings import Setting
 from lamella.sessions.keys import DEFAULT_AGENT, slug_agent_id
 
-_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
+_SECRET = re.compile(r"(api|auth|access|private)_?key|token$|secret|password", re.IGNORECASE)
 _OLD_SEARCH = ("agents", "defaults", "memorySearch")
 _SEARCH = ("memory", "search")
 # Parts of memory search that have a switch there, and here are on when their number is set: the number, its default.
@@ -94,7 +94,10 @@ def _shown(config: Mapping[str, Any], path: tuple[str, ...]) -> str:
 
 
 def _setting(name: str, path: tuple[str, ...], value: Any) -> Setting | None:
-    """A leaf as a setting; None where lamella does so anyway. Raises `ValueError` with the reason against it."""
+    """A leaf as a setting; None where lamella does so anyway, and for null, which sets nothing.
+
+    Raises `ValueError` with the reason against it.
+    """
     for rule in RULES:
         captured = _match(rule.theirs, path)
         if captured is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,20 @@ def _problem(setting: Setting) -> str:
     for part in reversed(setting.ours):
         data = {part: data}
     _, problems = structure(Settings, data)
-    return problems[0].message if problems else ""
+    if problems:
+        return problems[0].message
+    return "" if _fits_toml(data) else "TOML has no such value"
+
+
+def _fits_toml(data: Mapping[str, Any]) -> bool:
+    """Whether TOML can hold the data: it has no null, and its keys take no control characters."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        return tomllib.loads(tomlkit.dumps(data)) == data
+    except (TOMLKitError, TypeError, ValueError):
+        return False
 
 
 def _leaves(data: Mapping[str, Any], above: KeyPath = ()) -> dict[KeyPath, Any]:
