@@ -216,6 +216,15 @@ def test_in_place_is_refused_where_sessions_are_set_elsewhere(home: Path, folder
     assert config(home) == {"session": {"store": "/elsewhere"}}
 
 
+def test_in_place_does_not_lead_out_of_the_folder_unless_told_so(home: Path, tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere/AGENTS.md", "# Elsewhere\n")
+    folder = openclaw(tmp_path, json.dumps({"agents": {"defaults": {"workspace": str(tmp_path / "elsewhere")}}}))
+    ran = lamella("import", "openclaw", folder, "--in-place", home=home)
+    assert (ran.code, "lies outside" in ran.err, home.exists()) == (2, True, False)
+    lamella("import", "openclaw", folder, "--in-place", "--follow", home=home, check=True)
+    assert config(home)["agent"]["workspace"] == str(tmp_path / "elsewhere")
+
+
 # --- hostile folders ------------------------------------------------------------------------------------------
 
 

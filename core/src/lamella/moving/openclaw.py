@@ -10,7 +10,7 @@ OpenClaw 2026.9 keeps its sessions in a database, which is not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +105,19 @@ class Source:
         return {agent_id: path for path, agent_id in folders.items()}
 
     def places(self) -> Iterator[Setting]:
-        """The settings that make lamella work in the folder itself."""
-        yield Setting("session.store", ("session", "store"), self.store())
+        """The settings that make lamella work in the folder itself. Raises `UsageError` when one would lead
+        out of it and the user did not say so."""
+        yield Setting("session.store", ("session", "store"), self._allowed(self.store()))
         for agent_id in self.agents:
             path = self.workspace(agent_id)
             if path.is_dir():
-                yield Setting(f"workspace of {agent_id}", (*agent_section(agent_id), "workspace"), str(path))
+                above = agent_section(agent_id)
+                yield Setting(f"workspace of {agent_id}", (*above, "workspace"), self._allowed(str(path)))
+
+    def _allowed(self, path: str) -> str:
+        if not self.may_read(Path(path)):
+            raise UsageError(f"{path} lies outside {self.folder}", hint="--follow uses it all the same.")
+        return path
 
     def remarks(self) -> Iterator[Item]:
         """What lies in the folder and is not taken over."""
@@ -152,8 +159,9 @@ class Collected:
             return
         if folder.resolve() == self.target.sessions(agent_id).resolve():
             return
+        places = {path.resolve() for path in (folder, *self.source.session_folders().values())}
         for key, entry in self._index(folder).items():
-            self._add_entry(agent_id, folder, key, entry)
+            self._add_entry(agent_id, key, entry, _transcript(folder, entry, places))
         taken = {move.source for move in self.moves.values()}
         for found in regular_files(folder.resolve()):
             if str(found.path) not in taken:
@@ -173,31 +181,17 @@ class Collected:
             self._leave("session", file, f"{state.damage.message}; {state.damage.recovered} entries were recovered")
         return state.sessions
 
-    def _add_entry(self, agent_id: str, folder: Path, key: str, entry: SessionEntry) -> None:
+    def _add_entry(self, agent_id: str, key: str, entry: SessionEntry, file: Path | None) -> None:
         try:
             ours = agent_key(agent_id, key)
         except UsageError as error:
             return self._leave("session", key, str(error))
-        file = self._transcript(folder, entry)
         if file is None:
             return self._leave("session", key, "its transcript is not there")
         place = self.target.sessions(ours.agent_id)
         if not self._add_file(file, place):
             return self._leave("session", key, "its transcript cannot be taken over")
         self.incoming.setdefault(place, []).append(Incoming(ours.text, {**entry, "sessionFile": file.name}))
-        return None
-
-    def _transcript(self, folder: Path, entry: SessionEntry) -> Path | None:
-        """The transcript of an entry: where its pointer leads, when that is a folder of sessions here; else a
-        file of that name in its own folder, since folders are moved; else the one of its id."""
-        session_id, pointer = entry.get("sessionId"), entry.get("sessionFile")
-        if not isinstance(session_id, str) or not is_session_id(session_id):
-            return None
-        named = [folder / pointer, folder / Path(pointer.replace("\\", "/")).name] if isinstance(pointer, str) else []
-        places = {path.resolve() for path in (folder, *self.source.session_folders().values())}
-        for path in (*named, folder / f"{session_id}.jsonl"):
-            if is_live_name(path.name) and path.is_file() and path.parent.resolve() in places:
-                return path.parent.resolve() / path.name
         return None
 
     def _add_file(self, file: Path, place: Path, problem: str = "") -> bool:
@@ -224,6 +218,20 @@ class Collected:
         item = Item(kind, str(source), "", "left_out", reason)
         if item not in self.told:
             self.told.append(item)
+
+
+def _transcript(folder: Path, entry: SessionEntry, places: Collection[Path]) -> Path | None:
+    """The transcript of an entry: where its pointer leads, when that is one of the `places` (real paths of
+    folders of sessions); else a file of that name in its own folder, since folders are moved; else the one
+    of its id."""
+    session_id, pointer = entry.get("sessionId"), entry.get("sessionFile")
+    if not isinstance(session_id, str) or not is_session_id(session_id):
+        return None
+    named = [folder / pointer, folder / Path(pointer.replace("\\", "/")).name] if isinstance(pointer, str) else []
+    for path in (*named, folder / f"{session_id}.jsonl"):
+        if is_live_name(path.name) and path.is_file() and path.parent.resolve() in places:
+            return path.parent.resolve() / path.name
+    return None
 
 
 def _unreadable(file: Path) -> str:
