@@ -65,7 +65,7 @@ def test_g20_a_transcript_that_another_entry_has_stays() -> None:
     assert shown(plan(evolve(found, sessions={"old": entry("same", 40)}), DEFAULTS)) == [("archive", "old")]
 
 
-def test_g21_archives_are_deleted_when_their_time_is_over() -> None:
+def test_g21_k05_archives_are_deleted_when_their_time_is_over() -> None:
     files = [archive("r", "reset", 40), archive("d", "deleted", 40), archive("b", "bak", 40), archive("n", "reset", 29)]
     found = inventory({}, *files)
     assert shown(plan(found, DEFAULTS)) == [("delete", files[0].name), ("delete", files[1].name)]
