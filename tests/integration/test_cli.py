@@ -83,7 +83,7 @@ def test_piped_chat_runs_turns_and_commands(home: Path, workspace: Path, tmp_pat
     assert "second answer" in chat.out
     assert "usedTokens" in chat.out
     assert "unknown command /nope" in chat.err
-    assert len(list((home / "agents/main/sessions").glob("*.jsonl"))) == 2
+    assert len(list((home / "agents/main/sessions").glob("*.jsonl*"))) == 2
 
 
 # --- doors -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from attrs import evolve, frozen
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lamella.session import Session
     from lamella.sessions.index import IndexDamage
     from lamella.sessions.lanes import Lanes
+    from lamella.sessions.routing import Chat
     from lamella.sessions.store import SessionStore
     from lamella.text.estimate import Estimator
     from lamella.types import hooks as h
@@ -423,6 +424,14 @@ class Runtime:
                 hint=f"Use --agent {key.agent_id}.",
             )
         return key
+
+    def chat_key(self, chat: Chat) -> SessionKey:
+        """The session key of a chat, as session.dm_scope and session.identity_links have it. Raises `UsageError`."""
+        from lamella.sessions.routing import DmScope, chat_key
+
+        section = self.settings.session
+        scope = cast("DmScope", section.dm_scope)
+        return chat_key(chat, self.agent_id, dm_scope=scope, identity_links=section.identity_links)
 
     def session(
         self, key: str = "", *, new: bool = False, trigger: Trigger = "user", thinking: ThinkingLevel | None = None

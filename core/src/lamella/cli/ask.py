@@ -39,6 +39,8 @@ def ask(
 ) -> int:
     """Ask one question and print the answer. TEXT - reads the question from standard input.
 
+    /new or /reset before it begins a new session, also alone.
+
     Tools that write files run without asking; `--no-plugin` and `tools.deny` restrict them.
     """
     text = sys.stdin.read() if text == "-" else argument_text(text)
@@ -53,7 +55,7 @@ def ask(
         async with runtime, wanted.open(runtime) as session:
             say_if_no_memory(runtime)
             async with interruptible(session, wanted.timeout):
-                return await session.prompt(text, images=images)
+                return await session.receive(text, images=images)
 
     result = asyncio.run(run())
     if as_json:

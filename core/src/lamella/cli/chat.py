@@ -72,10 +72,9 @@ async def _turn(runtime: Runtime, session: Session, text: str, timeout: float | 
     """One command or turn; errors are told and the conversation goes on."""
     try:
         async with interruptible(session, timeout):
-            handled, prompt = await run_command(runtime, session, text)
-            if handled and not prompt:
+            if await run_command(runtime, session, text):
                 return
-            result = await session.prompt(prompt or text)
+            result = await session.receive(text)
         if result.handled:
             Out.write(result.text)
         finish(result)

@@ -27,17 +27,12 @@ BUILT_IN = {
 }
 
 
-async def run_command(runtime: Runtime, session: Session, text: str) -> tuple[bool, str]:
-    """Run a slash command. Returns (whether it was one, a prompt to go on with)."""
-    if not text.startswith("/") or text.startswith("//"):
-        return False, ""
+async def run_command(runtime: Runtime, session: Session, text: str) -> bool:
+    """Run a slash command. Returns whether it was one; requests for a new session are the session's own business."""
+    if not text.startswith("/") or text.startswith("//") or session.reset_request(text) is not None:
+        return False
     word, _, rest = text[1:].partition(" ")
     name, rest = word.lower().removesuffix(":"), rest.strip()
-    if name in ("new", "reset"):
-        session.reset(bare=not rest)
-        if not rest:
-            Out.write("A new session starts with your next message.")
-        return True, rest
     if name == "help":
         Out.write(help_text(runtime))
     elif name == "compact":
@@ -66,7 +61,7 @@ async def run_command(runtime: Runtime, session: Session, text: str) -> tuple[bo
     else:
         known = [*BUILT_IN, *runtime.commands]
         warn(f"unknown command /{name}{near_match(name, known)}; /help lists the commands")
-    return True, ""
+    return True
 
 
 def _search(runtime: Runtime, query: str) -> None:

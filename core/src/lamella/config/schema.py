@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import Attribute, Factory, field, frozen
+from attrs.validators import optional
 
 from lamella.config.units import parse_duration, parse_size
 from lamella.errors import UsageError
@@ -83,6 +84,13 @@ def size_or_nothing(_instance: Any, _attribute: Attribute[Any], value: Any) -> N
     """A validator: a number of bytes, or an empty text."""
     if value:
         parse_size(value)
+
+
+def named_policies(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
+    """A validator: a table by types of chat."""
+    wrong = sorted(value.keys() - {"direct", "dm", "group", "thread"})
+    if wrong:
+        raise ValueError(f"{wrong[0]}: expected one of direct, group, thread")
 
 
 def positive_values(_instance: Any, _attribute: Attribute[Any], value: Any) -> None:
@@ -220,6 +228,25 @@ class MaintenanceSection:
 
 
 @frozen(slots=True)
+class ResetSection:
+    mode: str | None = setting(
+        None,
+        "When a session ends by itself: none, daily (at_hour), idle (idle_minutes); unset: none.",
+        check=optional(one_of("none", "daily", "idle")),
+    )
+    at_hour: int | None = setting(
+        None,
+        "Hour of the day in agent.timezone after which daily begins anew; unset: 4.",
+        check=optional(between(0, 23)),
+    )
+    idle_minutes: int | None = setting(
+        None,
+        "Minutes without a message of a person after which idle begins anew, and daily too if set; unset: 60 for idle.",
+        check=optional(between(1)),
+    )
+
+
+@frozen(slots=True)
 class SessionSection:
     store: str = setting(
         "",
@@ -228,6 +255,29 @@ class SessionSection:
     )
     lock_timeout_seconds: float = setting(
         30.0, "How long to wait for another process that uses the session.", check=between(0)
+    )
+    dm_scope: str = setting(
+        "main",
+        "Which direct chats share a session: main (all), per-peer, per-channel-peer, per-account-channel-peer.",
+        check=one_of("main", "per-peer", "per-channel-peer", "per-account-channel-peer"),
+    )
+    identity_links: Mapping[str, tuple[str, ...]] = setting(
+        {}, "People by name, with their ids on channels (42, or telegram:42); for dm_scope other than main."
+    )
+    reset_triggers: tuple[str, ...] = setting(("/new", "/reset"), "Messages that begin a new session.")
+    reset: ResetSection = setting(ResetSection(), "When sessions end by themselves.")
+    reset_by_type: Mapping[str, ResetSection] = setting(
+        {},
+        "The same by type of chat: direct, group, thread; what is unset there is as in session.reset.",
+        check=named_policies,
+    )
+    reset_by_channel: Mapping[str, ResetSection] = setting(
+        {}, "The same by channel, such as telegram; replaces all other policies."
+    )
+    parent_fork_max_tokens: int = setting(
+        100_000,
+        "A new thread begins as a copy of the session above it, up to so many tokens; 0: no limit.",
+        check=between(0),
     )
     maintenance: MaintenanceSection = setting(MaintenanceSection(), "What becomes of old sessions and archives.")
 

@@ -31,6 +31,7 @@ _AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
 _SESSION_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}\Z", re.IGNORECASE)
 # Control characters would break listings; lone surrogates cannot be stored.
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_CHAT_TOKENS = frozenset({"direct", "dm", "group", "channel"})
 _THREAD_MARKERS = (":thread:", ":topic:")
 
 
@@ -51,6 +52,12 @@ class SessionKey:
         if "channel" in tokens:
             return "channel"
         return "direct" if tokens & {"direct", "dm"} or ":" not in self.rest else "unknown"
+
+    @property
+    def channel(self) -> str:
+        """The channel of a chat, such as telegram; empty for keys that name none."""
+        first, *others = self.rest.split(":")
+        return first if _CHAT_TOKENS & set(others[:2]) and first not in _CHAT_TOKENS else ""
 
     @property
     def kind(self) -> SessionKind:

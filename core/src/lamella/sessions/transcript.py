@@ -377,13 +377,27 @@ class SessionFile:
         self.state = state_of(self._lines, self._path)
         self._context = None
 
-    def fork(self, path: Path, *, entry_id: str | None = None, cwd: str | None = None) -> SessionFile:
+    def fork(
+        self,
+        path: Path,
+        *,
+        entry_id: str | None = None,
+        cwd: str | None = None,
+        session_id: str | None = None,
+        session_key: str | None = None,
+    ) -> SessionFile:
         """A new session that holds the branch of an entry (the current leaf by default).
 
-        Ids stay the same. Label entries are left out of the chain and written again at its end.
+        Ids of entries stay the same. Label entries are left out of the chain and written again at its end.
         """
         positions = self.path_of(entry_id)
-        forked = SessionFile.create(path, cwd=self.header.cwd if cwd is None else cwd, parent_session=str(self.path))
+        forked = SessionFile.create(
+            path,
+            session_id=session_id,
+            cwd=self.header.cwd if cwd is None else cwd,
+            parent_session=str(self.path),
+            session_key=session_key,
+        )
         labels = self.labels
         kept_ids: set[str] = set()
         parent: str | None = None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lamella.types.model import ThinkingLevel, ToolSpec
     from lamella.types.tools import Tool
 
+WriteMode: TypeAlias = Literal["append", "replace", "create"]
 Trigger: TypeAlias = Literal["user", "heartbeat", "cron", "memory"]
 ChatType: TypeAlias = Literal["direct", "group", "channel", "unknown"]
 SessionKind: TypeAlias = Literal["main", "subagent", "cron"]
@@ -131,8 +132,11 @@ class Host(Protocol):
         """Queue a line for the model's next prompt of this session; survives a restart."""
         ...
 
-    async def write_memory(self, path: str, text: str, *, mode: Literal["append", "replace"] = "append") -> MemoryWrite:
-        """Write a memory file through the writer: contained, atomic, journalled."""
+    async def write_memory(self, path: str, text: str, *, mode: WriteMode = "append") -> MemoryWrite:
+        """Write a memory file through the writer: contained, atomic, journalled.
+
+        `create` raises `MemoryConflict` when the file is there already.
+        """
         ...
 
     def emit(self, notice: Notice) -> None:
