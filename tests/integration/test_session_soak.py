@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from session_soak import COUNTER, open_memory, open_runtime
 
+from lamella.doctor.examination import examine
 from lamella.sessions.archive import is_live_name, parse_archive_name
 from lamella.sessions.locks import PathLock
 from lamella.sessions.reader import read_transcript
@@ -136,6 +137,16 @@ def test_several_processes_on_one_agent(tmp_path: Path, seconds: int, pause: flo
     memory = open_memory(tmp_path, with_runtime)
     assert memory.sync().ok
     memory.close()
+    the_doctor_is_content(tmp_path)
+    assert not set(acknowledged) - stored_tokens(folder)
+
+
+def the_doctor_is_content(home: Path) -> None:
+    """All that killed writers leave is half lines, which can be mended; then nothing is wrong."""
+    mended = examine(lambda: open_runtime(home), fix=True)
+    assert {result.check for result in mended.results} <= {"transcripts"}
+    assert mended.ok, mended
+    assert examine(lambda: open_runtime(home)).results == ()
 
 
 def stored_tokens(folder: Path) -> set[str]:
