@@ -1,6 +1,6 @@
 """Holds: four processes on one agent folder (turns, resets, compactions, maintenance, restoring, syncs of memory), of
 which one is killed every few seconds, lose no message that was acknowledged and no change of sessions.json. That file
-is valid at every read, and no lock outlives its owner."""
+is valid at every read, no lock outlives its owner, and `lamella doctor` finds nothing at the end."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cli import lamella
 from session_soak import COUNTER, open_memory, open_runtime
 
 from lamella.doctor.examination import examine
@@ -137,6 +138,8 @@ def test_several_processes_on_one_agent(tmp_path: Path, seconds: int, pause: flo
     memory = open_memory(tmp_path, with_runtime)
     assert memory.sync().ok
     memory.close()
+    examined = lamella("doctor", "--workspace", tmp_path / "ws", home=tmp_path / "state", LAMELLA_PLUGINS="")
+    assert examined.code == 0, examined.out
     the_doctor_is_content(tmp_path)
     assert not set(acknowledged) - stored_tokens(folder)
 
