@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lamella.config.budget import budget_problems
 from lamella.config.edit import unset_value
 from lamella.doctor.finding import FIX, Finding, Level
-from lamella.errors import ConfigError, LamellaError, MemoryUnavailable, Problem, UsageError
+from lamella.errors import ConfigError, LamellaError, Problem, UsageError
 from lamella.text.days import file_stamp
 from lamella.text.files import write_atomic
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lamella.runtime import Runtime
 
 _PIP = re.compile(r"pip install [\w\-\[\]'.]+")
-_COMMANDS = ("lamella ", "export ")
+_UNSET = re.compile(r"\b([A-Z][A-Z0-9_]+) is not set|export ([A-Z][A-Z0-9_]+)=")
 
 
 def configuration_problems(runtime: Runtime) -> list[Problem]:
@@ -110,15 +110,13 @@ def check_memory(runtime: Runtime) -> Iterator[Finding]:
     where = f"memory backend {runtime.settings.memory.backend}"
     try:
         facts = runtime.require_memory().status()
-    except MemoryUnavailable as error:
-        yield Finding("error", where, str(error), _command(error.hint))
-        return
     except LamellaError as error:
-        yield Finding("error", where, str(error), _command(error.hint) or "lamella memory index --force")
+        yield Finding("error", where, str(error), _command(error.hint) or "lamella plugins list")
         return
-    for name in ("problem", "lastError"):
-        if facts.get(name):
-            yield Finding("warning", where, str(facts[name]), "lamella memory index")
+    if problem := facts.get("problem"):
+        yield Finding("warning", where, str(problem), _command(str(problem)) or "lamella memory status")
+    if failed := facts.get("lastError"):
+        yield Finding("warning", where, f"the last sync: {failed}", "lamella memory index")
 
 
 def check_workspace(runtime: Runtime) -> Iterator[Finding]:
@@ -127,6 +125,8 @@ def check_workspace(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("error", str(folder), "the workspace is not there", f"lamella init {folder}")
 
 
-def _command(hint: str) -> str:
-    """The command that a hint is or begins with, if there is one."""
-    return _install(hint) or (hint if hint.startswith(_COMMANDS) else "")
+def _command(text: str) -> str:
+    """The command that a hint or a problem asks for, if it asks for one."""
+    if unset := _UNSET.search(text):
+        return f"export {unset[1] or unset[2]}=..."
+    return _install(text) or (text if text.startswith("lamella ") else "")
