@@ -16,7 +16,7 @@ from lamella.cli.session_upkeep import NOT_DONE, yes_option
 @yes_option
 @json_option
 def reset(common: CommonOptions, key: str, yes: bool, as_json: bool) -> None:
-    """Begin a new session under a KEY, as /new does. The old transcript stays."""
+    """Begin a new session under a KEY, as /new does. The old transcript is put aside."""
     runtime = open_runtime(common, need_workspace=True)
     located = runtime.store.require(runtime.key(key))
     before = str(located.entry.get("sessionId") or "")

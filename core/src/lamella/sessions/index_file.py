@@ -34,7 +34,7 @@ class IndexContent:
 
 @frozen(slots=True)
 class _Read:
-    """Bytes of a file (None: there is none) and its status when they were read."""
+    """Bytes of a file (None: there is none), and its status when they were read (empty: not to be relied on)."""
 
     data: bytes | None
     status: tuple[int, ...] = ()
@@ -49,16 +49,16 @@ class IndexFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._known: tuple[_Read, IndexContent] | None = None
+        self._known: tuple[tuple[int, ...], IndexContent] | None = None
 
     def content(self) -> IndexContent:
         """The content, shared with later calls: not to be changed. Raises `SessionError`."""
         known = self._known
-        if known is not None and known[0].status == _status(self.path):
+        if known is not None and known[0] == _status(self.path):
             return known[1]
         read = _read(self.path)
         content = decode_index(self.path, read.data)
-        self._known = (read, content) if read.status else None
+        self._known = (read.status, content) if read.status else None
         return content
 
     def fresh(self) -> IndexContent:
