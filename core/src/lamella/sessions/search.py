@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from pathlib import Path
@@ -87,11 +88,17 @@ def _once(found: Iterable[Found]) -> Iterator[Found]:
 
 
 def _around(quote: Quote, folded: str, words: list[str]) -> Quote:
-    """The part of an entry around the first word. Folding may move places by a few characters."""
-    at = min((folded.find(word) for word in words), default=0)
-    start = character_start(quote.text, min(max(at - _BEFORE, 0), len(quote.text)))
-    end = character_start(quote.text, min(at + _AFTER, len(quote.text)))
-    return evolve(quote, text=quote.text[start:end], start=start, left=len(quote.text) - end)
+    """The part of an entry around the first word."""
+    text = quote.text
+    at = _unfolded(text, min(folded.find(word) for word in words))
+    start = character_start(text, max(at - _BEFORE, 0))
+    end = character_start(text, min(at + _AFTER, len(text)))
+    return evolve(quote, text=text[start:end], start=start, left=len(text) - end)
+
+
+def _unfolded(text: str, at: int) -> int:
+    """The place in a text that folding has moved to `at`: some characters become several, or several one."""
+    return bisect_right(range(len(text)), at, key=lambda end: len(_folded(text[:end]))) - 1
 
 
 def _folded(text: str) -> str:
