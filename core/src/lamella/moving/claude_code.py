@@ -7,6 +7,7 @@ Its transcripts have another format, so they are converted and cannot be used in
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from lamella.errors import UsageError
@@ -30,40 +31,38 @@ def plan_claude_code(folder: Path, target: Target, agent_id: str) -> Plan:
     if not files:
         raise UsageError(f"{folder}: no folder of Claude Code (there are no transcripts in it)")
     place = target.sessions(agent_id)
-    moves: dict[Path, Move] = {}
+    moves: dict[str, Move] = {}
     incoming: list[Incoming] = []
     told: list[Item] = []
     projects: set[str] = set()
     for found in files:
-        session_id = found.path.stem
-        target_file = place / f"{session_id}.jsonl"
-        problem = _problem(found) or ("a session of this id is there twice" if target_file in moves else "")
-        try:
-            conversion = Conversion(session_id) if problem else _convert(found.path)
-        except OSError as error:
-            conversion, problem = Conversion(session_id), f"cannot be read: {error.strerror or error}"
-        if conversion.header is None:
+        conversion, problem = _read(found, moves)
+        if conversion is None or conversion.header is None:
             told.append(Item("transcript", str(found.path), "", "left_out", problem or "nothing was said in it"))
             continue
-        told += [
-            Item("other", str(found.path), "", "left_out", f"{count} lines {why}")
-            for why, count in sorted(conversion.left_out.items())
-        ]
+        told += _left_out(found.path, conversion)
         projects.add(conversion.header["cwd"])
-        moves[target_file] = Move(
-            "transcript", str(found.path), Content(data=conversion.data()), target_file, lock=True
-        )
+        content, name = Content(found.path, _converted), f"{conversion.session_id}.jsonl"
+        moves[conversion.session_id] = Move("transcript", str(found.path), content, place / name, lock=True)
         incoming.append(_incoming(agent_id, conversion))
     told += _memory_files(folder, projects)
     return Plan(PROGRAM, folder, (), tuple(moves.values()), {place: tuple(incoming)}, tuple(told))
 
 
-def _problem(found: Found) -> str:
+def _read(found: Found, taken: Collection[str]) -> tuple[Conversion | None, str]:
+    """A file's conversion, or None and why there is none. `taken`: session ids that other files have."""
     if found.problem:
-        return found.problem
+        return None, found.problem
     if found.path.name.startswith(_OF_SUBAGENT):
-        return "the work of a sub-agent"
-    return "" if is_session_id(found.path.stem) else "its name can be no session id here"
+        return None, "the work of a sub-agent"
+    if not is_session_id(found.path.stem):
+        return None, "its name can be no session id here"
+    if found.path.stem in taken:
+        return None, "a session of this id is there twice"
+    try:
+        return _convert(found.path), ""
+    except OSError as error:
+        return None, f"cannot be read: {error.strerror or error}"
 
 
 def _convert(file: Path) -> Conversion:
@@ -72,6 +71,17 @@ def _convert(file: Path) -> Conversion:
         for line in lines:
             conversion.add(line)
     return conversion
+
+
+def _left_out(file: Path, conversion: Conversion) -> list[Item]:
+    return [
+        Item("other", str(file), "", "left_out", f"{count} lines {why}")
+        for why, count in sorted(conversion.left_out.items())
+    ]
+
+
+def _converted(file: Path) -> bytes:
+    return _convert(file).data()
 
 
 def _incoming(agent_id: str, conversion: Conversion) -> Incoming:

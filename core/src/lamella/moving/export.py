@@ -92,5 +92,8 @@ def _file(found: Found, place: Path) -> Move | Item:
     except SessionError as error:
         return Item("transcript", str(path), "", "left_out", str(error))
     whole = not defects(transcript) and not transcript.needs_rewrite
-    content = Content(path) if whole else Content(data=b"".join(line + b"\n" for line in mended_lines(transcript)))
-    return Move("transcript", str(path), content, place / path.name, lock=True)
+    return Move("transcript", str(path), Content(path, None if whole else _mended), place / path.name, lock=True)
+
+
+def _mended(file: Path) -> bytes:
+    return b"".join(line + b"\n" for line in mended_lines(read_transcript(file)))

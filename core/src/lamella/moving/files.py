@@ -9,11 +9,11 @@ from __future__ import annotations
 import io
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
-from attrs import field, frozen
+from attrs import frozen
 
 from lamella.errors import SessionLocked
 from lamella.moving.report import Action, Item, Kind
@@ -38,13 +38,15 @@ _OUTCOMES: dict[Relation, tuple[Action, str]] = {
 
 @frozen(slots=True)
 class Content:
-    """What a file is to hold: another file's bytes, or `data`."""
+    """What a file is to hold: another file's bytes, or what `convert` makes of it, which is made whenever it
+    is needed, since all files of a folder together may be more than memory takes."""
 
-    file: Path | None = None
-    data: bytes = field(default=b"", repr=False)
+    file: Path
+    convert: Callable[[Path], bytes] | None = None
 
     def open(self) -> BinaryIO:
-        return io.BytesIO(self.data) if self.file is None else self.file.open("rb")
+        """A stream of it. Raises `OSError`."""
+        return self.file.open("rb") if self.convert is None else io.BytesIO(self.convert(self.file))
 
     def pieces(self) -> Iterator[bytes]:
         with self.open() as stream:
@@ -92,29 +94,33 @@ class Move:
 
     def _write(self) -> None:
         write_pieces(self.target, self.content.pieces(), mode=0o600 if self.lock else None)
-        if self.content.file is not None:
-            when = self.content.file.stat()
-            os.utime(self.target, ns=(when.st_atime_ns, when.st_mtime_ns))
+        when = self.content.file.stat()
+        os.utime(self.target, ns=(when.st_atime_ns, when.st_mtime_ns))
 
 
 def relation(content: Content, target: Path) -> Relation:
     """How a target stands to its source: `grown` when the source has more behind the same bytes, `behind`
     when the target has. Raises `OSError` when the source cannot be read."""
-    if not os.path.lexists(target):
-        return "missing"
-    if not target.is_file():
-        return "differs"
-    with content.open() as theirs, target.open("rb") as ours:
-        while True:
-            left, right = theirs.read(_BLOCK), ours.read(_BLOCK)
-            if left == right:
-                if not left:
-                    return "same"
-                continue
-            shared = min(len(left), len(right))
-            if left[:shared] != right[:shared]:
-                return "differs"
-            return "grown" if len(left) > len(right) else "behind"
+    with content.open() as theirs:
+        if not os.path.lexists(target):
+            return "missing"
+        if not target.is_file():
+            return "differs"
+        with target.open("rb") as ours:
+            return _compared(theirs, ours)
+
+
+def _compared(theirs: BinaryIO, ours: BinaryIO) -> Relation:
+    while True:
+        left, right = theirs.read(_BLOCK), ours.read(_BLOCK)
+        if left == right:
+            if not left:
+                return "same"
+            continue
+        shared = min(len(left), len(right))
+        if left[:shared] != right[:shared]:
+            return "differs"
+        return "grown" if len(left) > len(right) else "behind"
 
 
 @frozen(slots=True)

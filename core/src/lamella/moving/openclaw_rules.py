@@ -77,6 +77,7 @@ _EMBEDDERS = ("openai", "gemini", "voyage", "mistral", "ollama")
 _DEFAULTS = "agents.defaults"
 _FILES = "plugins.config.workspace-files"
 _NOTES = "plugins.config.daily-notes"
+_SESSION_NOTES = "plugins.config.session-memory"
 _SAFEGUARD = "plugins.config.compaction-safeguard"
 _PRUNING = "plugins.config.context-pruning"
 _MEMORY = "plugins.config.memory-core"
@@ -156,12 +157,24 @@ RULES = (
     Rule("session.resetByChannel.*.idleMinutes", "session.reset_by_channel.*.idle_minutes"),
     Rule("session.parentForkMaxTokens", "session.parent_fork_max_tokens"),
     Rule("session.maintenance.mode", "session.maintenance.mode"),
+    Rule("hooks.internal.entries.session-memory.messages", f"{_SESSION_NOTES}.messages"),
+    Rule(
+        "hooks.internal.entries.session-memory.llmSlug",
+        f"{_SESSION_NOTES}.slug",
+        _one_of({True: "model", False: "time"}),
+    ),
     Rule("session.maintenance.pruneAfter", "session.maintenance.prune_after", _duration),
     Rule("session.maintenance.maxEntries", "session.maintenance.max_entries"),
     Rule("session.maintenance.resetArchiveRetention", "session.maintenance.reset_archive_retention", _duration),
     Rule("session.maintenance.rotateBytes", "session.maintenance.rotate_bytes", str),
     Rule("session.maintenance.maxDiskBytes", "session.maintenance.max_disk_bytes", str),
     Rule("session.maintenance.highWaterBytes", "session.maintenance.high_water_bytes", str),
+    Rule("hooks.internal.entries.session-memory.messages", "plugins.config.session-memory.messages"),
+    Rule(
+        "hooks.internal.entries.session-memory.llmSlug",
+        "plugins.config.session-memory.slug",
+        _one_of({True: None, False: "time"}),
+    ),
     Rule("plugins.enabled", "plugins.enabled"),
     Rule(
         "plugins.slots.memory",
