@@ -92,6 +92,7 @@ def steps(block: Code) -> list[tuple[str, str]]:
 def test_the_tutorial_says_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     checker = doctest.OutputChecker()
+    installed = "memory-core,embedders"  # by the page
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     consoles = [b for b in blocks(ROOT / "docs" / "tutorial.md") if b.language == "console"]
     assert len(consoles) > 6
@@ -99,7 +100,7 @@ def test_the_tutorial_says_what_happens(tmp_path: Path, monkeypatch: pytest.Monk
         for command, expected in steps(block):
             program, *arguments = shlex.split(command)
             assert program == "lamella", block.place
-            ran = lamella(*arguments, home=tmp_path / "state", check=True)
+            ran = lamella(*arguments, home=tmp_path / "state", check=True, LAMELLA_PLUGINS=installed)
             assert checker.check_output(expected, ran.out, flags), f"{block.place}: {command}\n{ran.out}"
 
 

@@ -34,6 +34,7 @@ from lamella_context_pruning.config import Config as ContextPruningConfig
 from lamella_embedders.config import Config as EmbeddersConfig
 from lamella_embedders.config import LocalSettings, RemoteSettings, SentenceTransformersSettings
 from lamella_memory_core.config import Config as MemoryCoreConfig
+from lamella_session_memory.config import Config as SessionMemoryConfig
 
 HOOKS = sections(page("hooks.md"))
 RECORDS = (BackendRegistration, EmbedderRegistration, ModelProvider)
@@ -115,6 +116,7 @@ ALL_SETTINGS = [
     *settings(MemoryCoreConfig, "plugins.config.memory-core"),
     *settings(SafeguardConfig, "plugins.config.compaction-safeguard"),
     *settings(ContextPruningConfig, "plugins.config.context-pruning"),
+    *settings(SessionMemoryConfig, "plugins.config.session-memory"),
     *settings(ChannelLimits, "plugins.config.history-limit.channels.CHANNEL"),
     *settings(EmbeddersConfig, "plugins.config.embedders"),
     *settings(RemoteSettings, "plugins.config.embedders.REMOTE"),

@@ -80,6 +80,7 @@ def test_the_core_alone_and_then_with_plugins(wheels: Path, tmp_path: Path) -> N
     assert "embedders" in listed.stdout
     assert "compaction-safeguard" in listed.stdout
     assert "context-pruning" in listed.stdout
+    assert "session-memory" in listed.stdout
     answered = environment.lamella(*question, "--new")
     assert answered.returncode == 0, answered.stderr
     assert "memory/2026-10-" in answered.stdout

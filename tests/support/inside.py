@@ -15,14 +15,14 @@ from lamella.cli.common import Out
 from lamella.cli.main import main
 
 
-def lamella(*arguments: str | Path, home: Path, check: bool = False) -> Ran:
+def lamella(*arguments: str | Path, home: Path, check: bool = False, **environ: str) -> Ran:
     """Run a command on a scratch state folder; without any key in the environment."""
     clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("LAMELLA_")}
     out, err = io.StringIO(), io.StringIO()
     logger = logging.getLogger()
     before = (logger.handlers[:], logger.level)
     with (
-        mock.patch.dict(os.environ, {**clean, "LAMELLA_HOME": str(home)}, clear=True),
+        mock.patch.dict(os.environ, {**clean, "LAMELLA_HOME": str(home), **environ}, clear=True),
         mock.patch.object(Out, "stream", None),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),

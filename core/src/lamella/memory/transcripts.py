@@ -45,6 +45,11 @@ def is_transcript(file_name: str) -> bool:
     return _FILE.fullmatch(file_name) is not None
 
 
+def without_recalled(text: str) -> str:
+    """A message without the memory that a plugin put before it."""
+    return _RECALLED.sub(" ", text)
+
+
 def read_talk(transcript: Iterable[bytes]) -> Talk:
     """What the lines of a transcript say; lines that cannot be read say nothing."""
     from lamella.sessions.lines import decode_line  # not light, and of use only where transcripts are a source
@@ -83,7 +88,7 @@ def _said(entry: JsonObject) -> str:
     if entry.get("type") != "message" or not isinstance(message, dict):
         return ""
     speaker = _SPEAKERS.get(str(message.get("role")))
-    text = redact(_RECALLED.sub(" ", text_of(parse_content(message.get("content")), " ")))
+    text = redact(without_recalled(text_of(parse_content(message.get("content")), " ")))
     words = " ".join(text.split())
     if speaker is None or is_hidden(words):
         return ""
