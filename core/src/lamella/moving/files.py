@@ -25,7 +25,6 @@ Relation: TypeAlias = Literal["missing", "same", "grown", "behind", "differs"]
 _BLOCK = 1 << 20
 # Folders of a workspace that others fill and can fill again.
 DERIVED_FOLDERS = frozenset({".git", ".hg", "node_modules", "__pycache__", ".venv", ".openclaw"})
-_LOCK_SECONDS = 5.0
 
 _OUTCOMES: dict[Relation, tuple[Action, str]] = {
     "missing": ("add", ""),
@@ -55,13 +54,15 @@ class Content:
 
 @frozen(slots=True)
 class Move:
-    """A file to carry over. `lock`: it is a transcript here, which a session may be using."""
+    """A file to carry over. `lock`: it is a transcript here, which a session may be using; `timeout` is how
+    long to wait for that, in seconds."""
 
     kind: Kind
     source: str
     content: Content
     target: Path
     lock: bool = False
+    timeout: float = 5.0
 
     def item(self) -> Item:
         """What would become of it. Raises no error: a source that cannot be read is left out."""
@@ -81,7 +82,7 @@ class Move:
             self._write()
             return item
         try:
-            with locked(self.target, timeout=_LOCK_SECONDS):
+            with locked(self.target, timeout=self.timeout):
                 item = self.item()  # a turn may have ended meanwhile
                 if item.action in ("add", "grow"):
                     self._write()
