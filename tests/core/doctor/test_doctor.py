@@ -212,6 +212,16 @@ def test_each_problem_names_its_command(home: Path, settings: str, check: str, c
     assert found["mended"] is None
 
 
+def test_settings_of_a_workspace_and_of_another_file(home: Path, tmp_path: Path) -> None:
+    (home / "workspace" / "lamella.toml").write_text("[tools]\nexec = true\n")
+    (found,) = examined(home)["findings"]
+    assert ("lamella.toml" in found["where"], found["command"]) == (True, "")
+    (home / "workspace" / "lamella.toml").unlink()
+    (tmp_path / "mine.toml").write_text("[agent]\nnane = 'x'\n")
+    (found,) = examined(home, "--config", str(tmp_path / "mine.toml"))["findings"]
+    assert found["command"] == f"lamella config unset agent.nane --config {tmp_path / 'mine.toml'}"
+
+
 def test_a_config_file_that_is_no_toml_stays_as_it_is(home: Path) -> None:
     (home / "config.toml").write_text("[agent\n")
     (found,) = examined(home, "--fix")["findings"]

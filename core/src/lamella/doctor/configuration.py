@@ -61,15 +61,23 @@ def check_configuration(runtime: Runtime) -> Iterator[Finding]:
         if _is_about_a_plugin(problem):
             continue  # told by the check of plugins
         where = " ".join(part for part in (problem.origin or str(file), problem.path) if part)
-        command = _install(problem.message) or (f"lamella config unset {key}" if key else "")
-        if key and problem.level == "error" and problem.origin in ("", str(file)):
+        in_file = bool(key) and problem.origin in ("", str(file))
+        if in_file and problem.level == "error":
             yield Finding("error", where, problem.message, FIX, partial(_unset, file, key))
-        else:
-            yield Finding(_level(problem), where, problem.message, command)
+            continue
+        named = f" --config {file}" if runtime.options.config_file else ""
+        unset = f"lamella config unset {key}{named}" if in_file else _unset_variable(problem.origin)
+        yield Finding(_level(problem), where, problem.message, _install(problem.message) or unset)
 
 
 def _is_about_a_plugin(problem: Problem) -> bool:
     return problem.path.startswith(("plugin ", "plugins.slots", "LAMELLA_"))
+
+
+def _unset_variable(origin: str) -> str:
+    """The command for a setting that an environment variable makes; other files are edited by hand."""
+    _, _, name = origin.partition("environment ")
+    return f"unset {name}" if name else ""
 
 
 def _level(problem: Problem) -> Level:
