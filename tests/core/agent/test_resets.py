@@ -16,6 +16,7 @@ from lamella.runtime import Runtime
 from lamella.session import BEGUN
 from lamella.sessions.routing import Chat
 from lamella.sessions.transcript import SessionFile
+from lamella.sessions.upkeep import plan_restore, restore
 from lamella.text.days import unix_ms
 from lamella.types import hooks as h
 from lamella.types.host import Host
@@ -166,6 +167,48 @@ async def test_a_shared_transcript_stays_where_it_is(tmp_path: Path) -> None:
         runtime.store.index.update("agent:main:other", lambda _old: entry(runtime))
         await runtime.session().receive("/new y")
         assert (live(runtime).count(first.session_id), archives(runtime)) == (1, [])
+
+
+async def test_runtimes_that_reset_a_key_at_once_lose_nothing(tmp_path: Path) -> None:
+    async with agent(tmp_path) as one, agent(tmp_path) as two:
+        for number in range(5):
+            asked = [runtime.session().receive(f"/new {name}{number}") for runtime, name in ((one, "a"), (two, "b"))]
+            assert [result.error for result in await asyncio.gather(*asked)] == [None, None]
+        said = []
+        for path in one.sessions_dir.glob("*.jsonl*"):
+            if path.suffix != ".lock":
+                messages = SessionFile.open(path).context().messages
+                said += [text_of(m.content) for m in messages if isinstance(m, UserMessage)]
+        assert sorted(said) == sorted(f"{name}{n}" for n in range(5) for name in "ab")
+        assert live(one) == [entry(one)["sessionId"]]
+
+
+async def test_a_plugin_that_fails_at_the_end_does_not_hinder_a_reset(tmp_path: Path) -> None:
+    class Fails:
+        name = "fails"
+
+        @hookimpl
+        def session_end(self, event: h.SessionEnd) -> None:
+            raise RuntimeError("no")
+
+    async with agent(tmp_path, Fails()) as runtime:
+        first = await runtime.ask("x")
+        assert (await runtime.session().receive("/new y")).session_id != first.session_id
+        assert archives(runtime) == [first.session_id]
+
+
+async def test_a_reset_archive_comes_back_with_its_entry(tmp_path: Path) -> None:
+    async with agent(tmp_path) as runtime:
+        first = await runtime.ask("x")
+        (path,) = runtime.sessions_dir.glob("*.jsonl")
+        before = path.read_bytes()
+        runtime.store.index.patch(KEY, {"label": "work", "memoryFlushAt": 1})
+        await runtime.session().receive("/new")
+        (archive,) = runtime.sessions_dir.glob("*.jsonl.reset.*")
+        assert archive.read_bytes() == before
+        restore(runtime.store, plan_restore(runtime.store, archive))
+        assert (entry(runtime)["sessionId"], entry(runtime)["memoryFlushAt"]) == (first.session_id, 1)
+        assert path.read_bytes() == before
 
 
 # --- threads ---------------------------------------------------------------------------------------------

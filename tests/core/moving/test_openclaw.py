@@ -163,6 +163,11 @@ def test_settings_of_2026_3(home: Path, folder: Path) -> None:
     assert lamella("config", "check", home=home).code == 0
 
 
+def test_g41_minutes_alone_are_a_policy(home: Path, tmp_path: Path) -> None:
+    moved(home, openclaw(tmp_path, json.dumps({"session": {"idleMinutes": 30}})))
+    assert config(home) == {"session": {"reset": {"mode": "idle", "idle_minutes": 30}}}
+
+
 def test_settings_of_sessions(home: Path, tmp_path: Path) -> None:
     session_settings = {
         "reset": {"mode": "idle", "idleMinutes": 45},

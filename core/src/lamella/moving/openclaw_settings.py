@@ -164,6 +164,9 @@ def _normal(config: Mapping[str, Any]) -> dict[str, Any]:
     hybrid = _at(normal, (*_SEARCH, "query", "hybrid"))
     if isinstance(hybrid, Mapping):
         normal = _put(normal, (*_SEARCH, "query", "hybrid"), _switches(hybrid))
+    session = _table(normal.get("session"))
+    if "idleMinutes" in session and not {"reset", "resetByType"} & session.keys():  # alone, it is a policy
+        normal["session"] = {**session, "reset": {"mode": "idle"}}
     providers = _table(_table(normal.get("models")).get("providers"))
     if providers:
         normal["models"] = {
