@@ -181,12 +181,18 @@ async def test_a_flush_is_bounded_in_time(tmp_path: Path) -> None:
         assert entry(runtime)["lastFlushOutcome"] == "failed: no answer within 1 s"
 
 
-async def test_a_flush_is_bounded_in_calls(tmp_path: Path) -> None:
-    look = {"content": [{"type": "toolCall", "id": "r1", "name": "read", "arguments": {"path": "nothing.md"}}]}
-    opened, _ = await nearly_full(tmp_path, [look] * MAX_CALLS + ["ok"])
+LOOK = {"content": [{"type": "toolCall", "id": "r1", "name": "read", "arguments": {"path": "nothing.md"}}]}
+
+
+@pytest.mark.parametrize("steps", [[LOOK] * MAX_CALLS, ["I will remember that."], [""]], ids=["reads", "talk", "empty"])
+async def test_a_flush_that_neither_writes_nor_is_silent_is_tried_again(tmp_path: Path, steps: list[Any]) -> None:
+    """It is bounded in calls, too."""
+    opened, _ = await nearly_full(tmp_path, [*steps, "ok", write(), "NO_REPLY", "ok"])
     async with opened as runtime:
         assert (await runtime.ask("x")).text == "ok"
-        assert entry(runtime)["memoryFlushCompactionCount"] == 0
+        assert entry(runtime)["lastFlushOutcome"] == "failed: the model neither wrote nor answered NO_REPLY"
+        assert (await runtime.ask("y")).text == "ok"
+        assert entry(runtime)["lastFlushOutcome"] == "written"
 
 
 async def test_an_abort_ends_a_flush(tmp_path: Path) -> None:
@@ -386,7 +392,7 @@ async def test_e38_a_target_that_leads_elsewhere_is_refused(tmp_path: Path) -> N
         note(runtime).parent.mkdir()
         note(runtime).symlink_to(outside)
         assert (await runtime.ask("x")).text == "ok"
-        assert entry(runtime)["lastFlushOutcome"] == "nothing"
+        assert entry(runtime)["lastFlushOutcome"].startswith("failed: ")
     assert outside.read_text() == "mine\n"
     assert [m.is_error for m in model.requests[1].messages if m.role == "toolResult"] == [True]
 

@@ -16,6 +16,7 @@ from lamella.memory.writer import MemoryWriter
 from lamella.text.days import unix_ms
 from lamella.text.estimate import estimate_tokens
 from lamella.text.shorten import shorten
+from lamella.text.silent import SILENT, is_silent
 from lamella.types.hooks import BeforeCompaction, BeforeTurn, FlushReport
 from lamella.types.host import Host, SilentTurn, TurnInfo
 from lamella.types.messages import (
@@ -169,7 +170,9 @@ class Flush:
     def _outcome(result: SilentTurn, written: Written) -> str:
         if written.count:
             return "written"  # what came after it may have failed; what matters is saved
-        return "nothing" if result.success else f"failed: {result.error}"
+        if not result.success or written.refused:
+            return f"failed: {result.error or written.refused}"
+        return "nothing" if is_silent(result.text) else f"failed: the model neither wrote nor answered {SILENT}"
 
     @staticmethod
     def _mark(host: Host, cycle: int, outcome: str, target: str) -> None:

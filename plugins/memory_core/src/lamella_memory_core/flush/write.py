@@ -25,11 +25,13 @@ _PARAMETERS = {
 
 @define
 class Written:
-    """Where a flush may write, and how often it did. `told` is called after each write."""
+    """Where a flush may write, how often it did, and why a write was refused last. `told` is called after
+    each write."""
 
     path: str
     told: Callable[[], None]
     count: int = 0
+    refused: str = ""
 
 
 def write_tool(writer: MemoryWriter, written: Written) -> Tool:
@@ -38,11 +40,13 @@ def write_tool(writer: MemoryWriter, written: Written) -> Tool:
     def write(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         path = str(arguments.get("path") or written.path).strip().removeprefix("./")
         if path not in (written.path, writer.today()):
-            raise ToolError(f"Memory flush writes are restricted to {written.path}; use that path only.")
+            written.refused = f"Memory flush writes are restricted to {written.path}; use that path only."
+            raise ToolError(written.refused)
         try:
             writer.append(path, str(arguments["content"]), context.provenance("flush"))
         except LamellaError as error:
-            raise ToolError(f"{error}. {error.hint}" if error.hint else str(error)) from error
+            written.refused = f"{error}. {error.hint}" if error.hint else str(error)
+            raise ToolError(written.refused) from error
         written.count += 1
         written.told()
         return ToolResult(f"Appended content to {path}.")
