@@ -97,8 +97,8 @@ class Session:
         if wanted is None:
             return await self.prompt(text, images=images)
         if wanted.bare and not images:
-            return await self._locked(_say_begun, wanted)
-        return await self._locked(lambda agent: agent.prompt(wanted.first, images=images), wanted)
+            return await self._locked(_say_begun, wanted=wanted)
+        return await self._locked(lambda agent: agent.prompt(wanted.first, images=images), wanted=wanted)
 
     def reset_request(self, text: str, *, authorized: bool = True, names: Collection[str] = ()) -> ResetRequest | None:
         """The request for a new session in a message, see `receive`."""
@@ -113,7 +113,7 @@ class Session:
     async def prompt(self, text: str, *, images: Sequence[ImageBlock] = ()) -> TurnResult:
         """Run one user turn. Raises `SessionLocked` when another process keeps the session busy, and
         `ModelAborted` when it is aborted while it waits for that; nothing is stored then."""
-        return await self._locked(lambda agent: agent.prompt(text, images=images))
+        return await self._locked(lambda agent: agent.prompt(text, images=images), by_time=self._trigger == "user")
 
     async def compact(self, instructions: str = "") -> Outcome:
         """Compact the session now."""
@@ -140,19 +140,28 @@ class Session:
 
         return await self._locked(nothing)
 
-    async def _locked(self, work: Callable[[AgentSession], Awaitable[T]], wanted: ResetRequest | None = None) -> T:
-        """Do something with the session, after all who asked for it earlier and under its lock."""
+    async def _locked(
+        self,
+        work: Callable[[AgentSession], Awaitable[T]],
+        *,
+        wanted: ResetRequest | None = None,
+        by_time: bool = False,
+    ) -> T:
+        """Do something with the session, after all who asked for it earlier and under its lock.
+
+        `wanted`: in a new session. `by_time`: in a new one when a policy says that this one is over.
+        """
         place = self.runtime.lanes.place(self.key.text)
         try:
             await self._unless_stopped(place.take())
             place.enter()
             if wanted is not None:
                 self.reset(bare=wanted.bare)
-            return await self._with_lock(work)
+            return await self._with_lock(work, by_time)
         finally:
             place.leave()
 
-    async def _with_lock(self, work: Callable[[AgentSession], Awaitable[T]]) -> T:
+    async def _with_lock(self, work: Callable[[AgentSession], Awaitable[T]], by_time: bool) -> T:
         store = self.runtime.store
         self.runtime.require_workspace()
         begun: _Begun | None = None
@@ -161,7 +170,7 @@ class Session:
             if located is None:
                 begun = await asyncio.to_thread(self._begin_first)
                 continue
-            reason = self._over(located)
+            reason = self._over(located, by_time)
             if reason is not None:
                 begun = await self._begin_another(located, reason)
                 continue
@@ -189,12 +198,12 @@ class Session:
         finally:
             self._waits -= 1
 
-    def _over(self, located: Located) -> h.SessionReason | None:
-        """Why the key's session is to be left now; None when it goes on. Only people's messages are asked for that."""
+    def _over(self, located: Located, by_time: bool) -> h.SessionReason | None:
+        """Why the key's session is to be left now; None when it goes on."""
         if self._new:
             return "reset"
         last = last_interaction(located.entry)
-        if self._trigger != "user" or last is None:
+        if not by_time or last is None:
             return None
         channel = str(located.entry.get("channel") or self.key.channel)
         policy = policy_for(self.runtime.settings.session, reset_type(self.key.text), channel)
@@ -222,7 +231,7 @@ class Session:
         try:
             await self._unless_stopped(lock.acquire_in_loop())
             now = store.locate(self.key)
-            if now is None or now.path != old.path or self._over(now) != reason:
+            if now is None or now.path != old.path or self._over(now, reason != "reset") != reason:
                 return None
             agent = self._open_old(now)
             await self._unless_stopped(self._end(agent, now, reason))

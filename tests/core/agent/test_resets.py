@@ -141,6 +141,15 @@ async def test_g52_what_runs_by_itself_neither_ends_nor_freshens_a_session(tmp_p
         assert (await runtime.ask("y")).session_id != first.session_id
 
 
+async def test_a_compaction_by_hand_is_no_message(tmp_path: Path) -> None:
+    async with agent(tmp_path, settings={"session.reset.mode": "idle"}) as runtime:
+        first = await runtime.ask("x")
+        age(runtime, 120, "lastInteractionAt")
+        async with runtime.session() as session:
+            await session.compact()
+            assert await session.begin() == first.session_id
+
+
 async def test_g51_a_request_waits_for_its_turn(tmp_path: Path) -> None:
     async with agent(tmp_path) as runtime:
         session = runtime.session()

@@ -128,7 +128,7 @@ def test_a_bare_new_in_chat(workspace: Path, tmp_path: Path) -> None:
     typed = "before\n/new\nfirst\n/new second\n"
     common = ("--workspace", workspace, "--model", f"scripted/{script}")
     lamella("chat", *common, home=home, stdin=typed, check=True, LAMELLA_PLUGINS="")
-    transcripts = [f.read_text(encoding="utf-8") for f in (home / "agents/main/sessions").glob("*.jsonl")]
+    transcripts = [f.read_text(encoding="utf-8") for f in (home / "agents/main/sessions").glob("*.jsonl*")]
     by_prompt = {word: text for text in transcripts for word in ("before", "first", "second") if f'"{word}"' in text}
     assert len(by_prompt) == 3
     assert ["note of 0 days ago" in by_prompt[word] for word in ("before", "first", "second")] == [False, True, False]
