@@ -78,7 +78,8 @@ def test_json_of_a_turn(home: Path, workspace: Path) -> None:
 def test_piped_chat_runs_turns_and_commands(home: Path, workspace: Path, tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "first answer"}, {"text": "second answer"})
     lines = "hello\n/status\n/nope\n/new again\n/quit\n"
-    chat = lamella("chat", "--model", model, "--workspace", workspace, home=home, stdin=lines, check=True)
+    options = ("--model", model, "--workspace", workspace, "--no-plugin", "session-memory")  # it would ask for a name
+    chat = lamella("chat", *options, home=home, stdin=lines, check=True)
     assert "first answer" in chat.out
     assert "second answer" in chat.out
     assert "usedTokens" in chat.out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -65,6 +64,8 @@ class SessionMemory:
 
     async def _write(self, event: SessionEnd, host: Host) -> MemoryWrite | None:
         """The note; None when nothing was said."""
+        import asyncio
+
         from lamella_session_memory.conversation import find_transcript, read_messages, said_in
         from lamella_session_memory.note import Note
 
@@ -108,6 +109,8 @@ class SessionMemory:
     @staticmethod
     async def _index(memory: MemoryService, path: str) -> None:
         """Bring the index up to date; a long sync goes on by itself."""
+        import asyncio  # not light, and most commands end no session
+
         try:
             await asyncio.wait_for(asyncio.to_thread(memory.sync), _SYNC_SECONDS)
         except (LamellaError, TimeoutError) as error:
