@@ -121,9 +121,16 @@ def test_half_a_token_of_a_reply_that_was_cut_off_is_not_said(text: str) -> None
     assert "NO" not in filtered.feed(text) + filtered.finish(cut_off=True)
 
 
-def test_long_runs_of_what_is_held_back_come_through() -> None:
-    """A pattern that tried every blank as a beginning anew would not end here."""
+@pytest.mark.parametrize(
+    "run",
+    [" " * 2_000 + "N" + "*" * 2_000, "\n" * 40_000, " \n" * 40_000, f"{SILENT} " * 4_000, f"{SILENT}** **" * 4_000],
+    ids=["blanks", "lines", "blank lines", "tokens", "marked tokens"],
+)
+@pytest.mark.parametrize("piece", [97, 1_000_000])
+def test_long_runs_of_what_is_held_back_come_through(run: str, piece: int) -> None:
+    """A pattern that tried every part of a run as a beginning anew would not end here: a model that hangs
+    in a loop says such things."""
     filtered = Unspoken()
-    text = (" " * 2_000 + "N" + "*" * 2_000 + "x") * 20
-    said = "".join(map(filtered.feed, cut(text, range(0, len(text), 97))))
+    text = f"a{run}x" * (20 if len(run) < 10_000 else 2)
+    said = "".join(map(filtered.feed, cut(text, range(0, len(text), piece))))
     assert said + filtered.finish() == text

@@ -15,13 +15,18 @@ SILENT = "NO_REPLY"
 
 # A word of its own, not the end of a longer one and not quoted as code; asterisks may stand around it.
 _BEGIN = r"(?<![A-Za-z0-9_`])"
-_TOKENS = rf"(?:{_BEGIN}{SILENT}\**\s+\**)*"
+_TOKEN = rf"(?:{_BEGIN}{SILENT}\**\s+\**)"
+_TOKENS = rf"{_TOKEN}*"
 _PART = "".join(f"(?:{c}" for c in SILENT) + r"\**\s*" + ")?" * len(SILENT)
 _WHOLE = re.compile(rf"(?P<before>\s*\**){_TOKENS}{_BEGIN}{SILENT}\**\s*\Z", re.IGNORECASE)
 _CUT_OFF = re.compile(rf"(?P<before>\s*\**){_TOKENS}{_BEGIN}{SILENT[:3]}\w*\Z", re.IGNORECASE)
 # What may yet become the token, or stand before it: the longest such end of a text.
 _HELD = re.compile(rf"(?<!\s)\s*(?<!\*)\**{_TOKENS}(?:{_BEGIN}{_PART})\Z", re.IGNORECASE)
-_ON_ITS_LINE = re.compile(rf"(?P<before>\A\s*|(?<!\s)\s*\n\s*)\**{_TOKENS}{SILENT}\**[^\S\n]*\n\s*", re.IGNORECASE)
+# Tokens in a row. What is no end of a text at the first of them is none at the others, so they are passed over.
+_ROW = re.compile(rf"(?<!\s)\s*+(?<!\*)\**+{_TOKEN}++", re.IGNORECASE)
+# The spaces before it are taken at once, all or none: tried in parts, a thousand empty lines would take seconds.
+_BREAK = r"(?<!\s)(?=[^\S\n]*+\n)\s++"
+_ON_ITS_LINE = re.compile(rf"(?P<before>\A\s*+|{_BREAK})\**{_TOKENS}{SILENT}\**[^\S\n]*\n\s*", re.IGNORECASE)
 _FENCE = ("```", "~~~")
 _HEAD = 40  # characters of a line that tell whether it is a fence
 
@@ -48,9 +53,7 @@ class Unspoken:
         """What can be said after this piece."""
         self._pending += piece
         text = self._last + self._pending
-        found = _HELD.search(text, len(self._last))
-        at = found.start() if found else len(text)
-        return self._release(at - len(self._last))
+        return self._release(_held_from(text, len(self._last)) - len(self._last))
 
     def finish(self, *, cut_off: bool = False) -> str:
         """The rest, at the end of the text; of one that was cut off, without half a token."""
@@ -81,6 +84,18 @@ class Unspoken:
         self._line = self._line.after(said[-1])
         self._last = text[-1:]
         return "".join(said)
+
+
+def _held_from(text: str, start: int) -> int:
+    """Where, from `start` on, begins what may yet become the token; the text's end when nothing does."""
+    if _HELD.match(text, start):  # often what was held back already
+        return start
+    for row in _ROW.finditer(text, start):
+        if _HELD.match(text, row.start()):
+            return row.start()
+        start = row.end()
+    found = _HELD.search(text, start)
+    return found.start() if found else len(text)
 
 
 @frozen(slots=True)
