@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from agents import open_agent, scripted
+from inside import lamella
 
 from lamella.plugins import hookimpl
 from lamella.runtime import Runtime
@@ -168,6 +169,34 @@ async def test_a_transcript_that_cannot_be_read_does_not_hinder_a_reset(tmp_path
         (archive,) = runtime.sessions_dir.glob("*.jsonl.reset.*")
         assert archive.read_text() == "no session at all\n"
         assert "transcript_unreadable" in [notice.code for notice in runtime.notices]
+
+
+async def test_a_transcript_that_cannot_be_renamed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Path, target: Path) -> Path:
+        raise PermissionError(13, "in use", str(self))
+
+    async with agent(tmp_path) as runtime:
+        first = await runtime.ask("x")
+        with monkeypatch.context() as fault:
+            fault.setattr(Path, "rename", fails)
+            second = await runtime.session().receive("/new y")
+        assert live(runtime) == sorted([first.session_id, second.session_id])
+        assert entry(runtime)["sessionId"] == second.session_id
+
+
+async def test_other_words_can_be_triggers(tmp_path: Path) -> None:
+    async with agent(tmp_path, settings={"session.reset_triggers": ["/fresh", ""]}) as runtime:
+        session = runtime.session()
+        first = await session.receive("/new is ordinary now")
+        assert (await session.receive("/fresh start")).session_id != first.session_id
+        assert prompts(runtime, KEY) == ["start"]
+
+
+def test_g28_g29_requests_at_the_command_line(tmp_path: Path) -> None:
+    ask = lambda text: lamella("ask", text, "--model", "offline", "--json", home=tmp_path, check=True).json  # noqa: E731
+    first, bare, second, third = (ask(text) for text in ("hello", "/new", "again", "/RESET and again"))
+    assert (bare["text"], bare["sessionId"]) == (BEGUN, second["sessionId"])
+    assert len({first["sessionId"], second["sessionId"], third["sessionId"]}) == 3
 
 
 async def test_a_shared_transcript_stays_where_it_is(tmp_path: Path) -> None:
