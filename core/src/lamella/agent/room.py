@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
+from attrs.validators import instance_of
 
 from lamella.agent.compaction import Outcome, Why
 from lamella.agent.host import SessionHost
@@ -14,6 +15,7 @@ from lamella.agent.workbench import Workbench
 from lamella.config.budget import flush_trigger
 from lamella.errors import ContextOverflow, SessionError
 from lamella.models.classify import usage_overflows
+from lamella.sessions.fields import count_of, mapping_of
 from lamella.sessions.watch import CompactionNote, findings, notes_of, with_note
 from lamella.text.days import unix_ms
 from lamella.text.estimate import should_compact
@@ -33,15 +35,15 @@ _SWITCHED_OFF = "compaction.enabled is false; set it to true, start a new sessio
 class _Stalled:
     """A compaction that freed nothing: its cause, and the size of the context then."""
 
-    cause: str
-    tokens: int
+    cause: str = field(validator=instance_of(str))
+    tokens: int = field(validator=instance_of(int))
 
     @classmethod
     def of(cls, entry: JsonObject) -> _Stalled | None:
-        raw = entry.get("compactionStalled")
+        raw = mapping_of(entry, "compactionStalled")
         try:
-            return cls(**raw) if isinstance(raw, dict) else None
-        except TypeError:  # of another version
+            return cls(**raw) if raw else None
+        except TypeError:  # of another version or program
             return None
 
     def holds(self, cause: str, tokens: int, window: int) -> bool:
@@ -75,9 +77,9 @@ class Room:
             tokens,
             limits.window,
             limits.reserve,
-            _number(entry, "compactionCount"),
+            count_of(entry, "compactionCount"),
             size,
-            flush_trigger(limits, tokens, size - _number(entry, "compactionTranscriptBytes")),
+            flush_trigger(limits, tokens, size - count_of(entry, "compactionTranscriptBytes")),
         )
         await self._unless_aborted(self.bench.environment.hooks.before_turn(event, host))
         await self._when_due(tokens, host)
@@ -150,7 +152,7 @@ class Room:
             cause,
             instructions or self.bench.environment.settings.compaction.custom_instructions,
             self._attempts,
-            _number(self.bench.record.read(), "compactionCount"),
+            count_of(self.bench.record.read(), "compactionCount"),
             observed,
         )
         outcome = await self.bench.compactor(host).run(why, will_retry=will_retry)
@@ -184,7 +186,7 @@ class Room:
         entry = self.bench.record.read()
         note = CompactionNote(
             at=int(unix_ms()),
-            turn=_number(entry, "turns"),
+            turn=count_of(entry, "turns"),
             cause=cause,
             before=outcome.tokens_before,
             after=outcome.tokens_after,
@@ -221,9 +223,3 @@ class Room:
 
     async def _unless_aborted(self, work: Awaitable[T]) -> T:
         return await unless_aborted(work, self.bench.aborted)
-
-
-def _number(entry: JsonObject, name: str) -> int:
-    """A count of the session's entry; 0 without one."""
-    value = entry.get(name)
-    return value if isinstance(value, int) else 0

@@ -26,6 +26,7 @@ from lamella.errors import (
     ThinkingRejected,
 )
 from lamella.plugins.hooks import merge_additions
+from lamella.sessions.fields import integer_of, strings_of
 from lamella.sessions.watch import silent_leaks
 from lamella.text.days import unix_ms
 from lamella.types import events as e
@@ -255,7 +256,7 @@ class Turn:
     def _queued_events(self) -> tuple[Message, ...]:
         """Lines that plugins queued for this prompt, as one message."""
         entry = self.bench.record.read()
-        lines = tuple(str(line) for line in entry.get("pendingEvents") or ())
+        lines = tuple(strings_of(entry, "pendingEvents"))
         if not lines:
             return ()
         self._events_taken = lines
@@ -287,8 +288,8 @@ class Turn:
         """How many turns the session had, how large it was when they began to be counted, and what stands
         in its history that should not."""
         entry = self.bench.record.read()
-        turns, leaks = entry.get("turns"), silent_leaks(self.bench.file.context().messages) or None
-        if isinstance(turns, int):
+        turns, leaks = integer_of(entry, "turns"), silent_leaks(self.bench.file.context().messages) or None
+        if turns is not None:
             return {"turns": turns + 1, "silentLeaks": leaks}
         return {"turns": 1, "turnsFromBytes": self._bytes_before, "silentLeaks": leaks}
 

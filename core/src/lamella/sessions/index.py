@@ -16,6 +16,7 @@ from typing import Any
 from attrs import field, frozen
 
 from lamella.errors import SessionError, SessionNotFound
+from lamella.sessions.fields import count_of
 from lamella.sessions.index_file import IndexFile, SessionEntry, Sessions, encode_index
 from lamella.sessions.keys import check_session_id, normalize_key
 from lamella.sessions.lines import decode_line
@@ -272,5 +273,5 @@ def identify(file: Path) -> tuple[str, str] | None:
 
 def _variants(sessions: Sessions, normal: str) -> list[tuple[str, SessionEntry]]:
     found = [(k, v) for k, v in sessions.items() if normalize_key(k) == normal]
-    found.sort(key=lambda item: item[1].get("updatedAt") or 0, reverse=True)
+    found.sort(key=lambda item: count_of(item[1], "updatedAt"), reverse=True)
     return found

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from lamella.config.budget import budget
 from lamella.config.schema import Settings
+from lamella.sessions.fields import count_of, integer_of, mapping_of, string_of
 from lamella.sessions.store import Located
 from lamella.sessions.watch import CompactionNote, Finding, findings, notes_of
 
@@ -98,11 +99,11 @@ class SessionStatus:
 def session_status(row: Located, settings: Settings, memory: Mapping[str, Any]) -> SessionStatus:
     """The status of a session."""
     entry = row.entry
-    used, window = _int(entry.get("usedTokens")), _int(entry.get("contextTokens"))
+    used, window = integer_of(entry, "usedTokens"), integer_of(entry, "contextTokens")
     fresh = entry.get("totalTokensFresh") is not False
     if used is None and fresh:
-        used = _int(entry.get("totalTokens"))  # an entry that OpenClaw wrote
-    reserve = _int(entry.get("reserveTokens"))
+        used = integer_of(entry, "totalTokens")  # an entry that OpenClaw wrote
+    reserve = integer_of(entry, "reserveTokens")
     limits = budget(settings.compaction, window) if window is not None else None
     if reserve is None and limits is not None:
         reserve = limits.reserve
@@ -113,7 +114,7 @@ def session_status(row: Located, settings: Settings, memory: Mapping[str, Any]) 
     return SessionStatus(
         key=row.key,
         session_id=str(entry.get("sessionId") or ""),
-        updated_at=_int(entry.get("updatedAt")),
+        updated_at=integer_of(entry, "updatedAt"),
         model=model,
         used_tokens=used,
         fresh=fresh,
@@ -121,36 +122,28 @@ def session_status(row: Located, settings: Settings, memory: Mapping[str, Any]) 
         reserve_tokens=reserve,
         to_compaction=left,
         to_flush=flush_at - used if flush_at and used is not None else None,
-        compaction_count=_int(entry.get("compactionCount")) or 0,
-        last_compaction_cause=_text(entry.get("lastCompactionCause")),
-        memory_flush_at=_int(entry.get("memoryFlushAt")),
-        memory_flush_compaction_count=_int(entry.get("memoryFlushCompactionCount")),
-        last_flush_outcome=_text(entry.get("lastFlushOutcome")),
-        turns=_int(entry.get("turns")),
+        compaction_count=count_of(entry, "compactionCount"),
+        last_compaction_cause=string_of(entry, "lastCompactionCause"),
+        memory_flush_at=integer_of(entry, "memoryFlushAt"),
+        memory_flush_compaction_count=integer_of(entry, "memoryFlushCompactionCount"),
+        last_flush_outcome=string_of(entry, "lastFlushOutcome"),
+        turns=integer_of(entry, "turns"),
         bytes_per_turn=_bytes_per_turn(entry),
         compactions=compactions,
-        findings=tuple(findings(compactions, _int(entry.get("silentLeaks")) or 0)),
-        transcript_bytes=_int(entry.get("transcriptBytes")),
-        transcript_entries=_int(entry.get("transcriptEntries")),
-        totals=entry["lifetimeUsage"] if isinstance(entry.get("lifetimeUsage"), Mapping) else {},
+        findings=tuple(findings(compactions, count_of(entry, "silentLeaks"))),
+        transcript_bytes=integer_of(entry, "transcriptBytes"),
+        transcript_entries=integer_of(entry, "transcriptEntries"),
+        totals=mapping_of(entry, "lifetimeUsage"),
         memory=memory,
-        last_error=_text(entry.get("lastError")),
+        last_error=string_of(entry, "lastError"),
         transcript=str(row.path),
-        label=_text(entry.get("label")) or "",
+        label=string_of(entry, "label") or "",
     )
 
 
 def _bytes_per_turn(entry: Mapping[str, Any]) -> int | None:
     """How much a turn adds to the transcript, on average of the turns that were counted."""
-    turns, size = _int(entry.get("turns")), _int(entry.get("transcriptBytes"))
+    turns, size = integer_of(entry, "turns"), integer_of(entry, "transcriptBytes")
     if not turns or size is None:
         return None
-    return (size - (_int(entry.get("turnsFromBytes")) or 0)) // turns
-
-
-def _int(value: Any) -> int | None:
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    return (size - count_of(entry, "turnsFromBytes")) // turns

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from lamella.errors import SessionError, SessionNotFound, TranscriptError
+from lamella.sessions.fields import count_of, integer_of, mapping_of, number_of, strings_of
 from lamella.sessions.index import IndexDamage, SessionIndex
 from lamella.sessions.index_file import Sessions
 from lamella.sessions.keys import SessionKey
@@ -109,7 +110,7 @@ class SessionStore:
             except (SessionError, ValueError):
                 continue
             rows.append(Located(key, entry, path, path.is_file()))
-        return sorted(rows, key=lambda r: r.entry.get("updatedAt") or 0, reverse=True)
+        return sorted(rows, key=lambda r: count_of(r.entry, "updatedAt"), reverse=True)
 
     def left_out(self, sessions: Sessions) -> dict[str, str]:
         """The keys whose entry leads to no transcript of this folder, with the reason."""
@@ -159,7 +160,7 @@ class StoredRecord:
         """
 
         def add(entry: dict[str, Any] | None) -> dict[str, Any] | None:
-            waiting = list((entry or {}).get("pendingEvents") or ())
+            waiting = strings_of(entry or {}, "pendingEvents")
             if not text.strip() or text in waiting:
                 return entry
             return {**(entry or {}), "pendingEvents": [*waiting, text][-MAX_PENDING_EVENTS:]}
@@ -172,7 +173,7 @@ class StoredRecord:
         def cut(entry: dict[str, Any] | None) -> dict[str, Any] | None:
             if entry is None:
                 return None
-            left = [text for text in entry.get("pendingEvents") or () if str(text) not in texts]
+            left = [text for text in strings_of(entry, "pendingEvents") if text not in texts]
             kept = {k: v for k, v in entry.items() if k != "pendingEvents"}
             return {**kept, "pendingEvents": left} if left else kept
 
@@ -188,7 +189,7 @@ class StoredRecord:
             if entry is None or entry.get("sessionId") != self.session_id:
                 return entry
             merged = {k: v for k, v in {**entry, **fields}.items() if v is not None}
-            totals = dict(merged.get("lifetimeUsage") or {})
+            totals = dict(mapping_of(merged, "lifetimeUsage"))
             for name, value in (
                 ("input", usage.input),
                 ("output", usage.output),
@@ -196,11 +197,11 @@ class StoredRecord:
                 ("cacheWrite", usage.cache_write),
                 ("cost", usage.cost.total),
             ):
-                totals[name] = (totals.get(name) or 0) + value
+                totals[name] = (number_of(totals, name) or 0) + value
             merged["lifetimeUsage"] = totals
-            merged["compactionCount"] = (merged.get("compactionCount") or 0) + compactions
-            known = merged.get("transcriptEntries")
-            merged["transcriptEntries"] = known + entries if isinstance(known, int) else self._count(merged)
+            merged["compactionCount"] = count_of(merged, "compactionCount") + compactions
+            known = integer_of(merged, "transcriptEntries")
+            merged["transcriptEntries"] = self._count(merged) if known is None else known + entries
             merged["updatedAt"] = unix_ms()
             return merged
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import asdict, frozen
+from attrs import asdict, field, frozen
+from attrs.validators import instance_of
 
 from lamella.text.silent import SILENT
 from lamella.types.messages import Message, UserMessage, text_of
@@ -28,16 +29,16 @@ class CompactionNote:
     `after`, which was kept word for word. `limit`: where compaction is due.
     """
 
-    at: int
-    turn: int
-    cause: str
-    before: int
-    after: int
-    fixed: int
-    summary: int
-    limit: int
-    flush: str
-    by: str
+    at: int = field(validator=instance_of(int))
+    turn: int = field(validator=instance_of(int))
+    cause: str = field(validator=instance_of(str))
+    before: int = field(validator=instance_of(int))
+    after: int = field(validator=instance_of(int))
+    fixed: int = field(validator=instance_of(int))
+    summary: int = field(validator=instance_of(int))
+    limit: int = field(validator=instance_of(int))
+    flush: str = field(validator=instance_of(str))
+    by: str = field(validator=instance_of(str))
 
     @property
     def freed(self) -> float:
@@ -66,7 +67,7 @@ def notes_of(entry: Mapping[str, Any]) -> list[CompactionNote]:
     for raw in stored if isinstance(stored, list) else ():
         try:
             notes.append(CompactionNote(**raw))
-        except TypeError:  # of another version
+        except TypeError:  # of another version or program
             continue
     return notes
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from attrs import define, evolve, field, frozen
 
 from lamella.memory.writer import MemoryWriter
+from lamella.sessions.fields import count_of, integer_of, mapping_of, string_of
 from lamella.text.days import unix_ms
 from lamella.text.estimate import estimate_tokens
 from lamella.text.shorten import shorten
@@ -59,11 +60,11 @@ class Cycle:
 
     @classmethod
     def of(cls, entry: JsonObject) -> Cycle:
-        number = entry.get("compactionCount") or 0
-        failed = entry.get("memoryFlushFailures")
-        failures = failed.get("count", 0) if isinstance(failed, dict) and failed.get("cycle") == number else 0
-        marked = entry.get("memoryFlushCompactionCount")
-        return cls(number, marked is not None and marked == number, failures, str(entry.get("lastFlushOutcome") or ""))
+        number = count_of(entry, "compactionCount")
+        failed = mapping_of(entry, "memoryFlushFailures")
+        failures = count_of(failed, "count") if failed.get("cycle") == number else 0
+        flushed = integer_of(entry, "memoryFlushCompactionCount") == number
+        return cls(number, flushed, failures, string_of(entry, "lastFlushOutcome") or "")
 
 
 def closed_gate(entry: JsonObject, turn: TurnInfo) -> str:
