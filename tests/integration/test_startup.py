@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def test_a_command_imports_only_what_it_uses(
 
 def test_a_search_of_an_index_imports_no_agent_and_no_writer(home: Path, workspace: Path, tmp_path: Path) -> None:
     at = ("--workspace", str(workspace))
+    time.sleep(2.1)  # files that were written just now are read again by the next search
     lamella("memory", "index", *at, home=home, check=True)
     modules = imported(COMMAND, "memory", "search", "boiler", *at, home=home, tmp_path=tmp_path)
     assert {"numpy", "lamella_memory_core.ranking.search"} <= modules
