@@ -176,6 +176,18 @@ async def test_without_a_model_the_text_gives_the_name(tmp_path: Path) -> None:
         assert "boiler" in name.removeprefix("2026-05-10-").split("-")
 
 
+async def test_a_question_that_a_note_quotes_is_no_answer_to_it(tmp_path: Path) -> None:
+    memory = MemoryCore(MemoryConfig(embedder="none", flush=False))
+    async with agent(tmp_path, "offline", plugin(), memory) as runtime:
+        (runtime.workspace / "memory").mkdir()
+        (runtime.workspace / "memory" / "house.md").write_text("- The boiler is serviced every 9th of October.\n")
+        question = "Which day is the boiler serviced?"
+        for _ in range(3):
+            result = await runtime.ask(question, new=True)
+            assert "> - The boiler is serviced every 9th of October.\n" in result.text
+            assert question not in result.text
+
+
 # --- cases -----------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
-from lamella.text.segment import tokens
+from lamella.text.segment import search_text, tokens
 from lamella.text.stopwords import STOP_WORDS
 
 MAX_QUOTED_LINES = 4
@@ -145,7 +145,14 @@ def _covers(read: Passage, found: Passage) -> bool:
 def _ranked(question: str, passages: Sequence[Passage]) -> list[_Line]:
     """Lines worth quoting, best first: by the words of the question in them, rare words counting more."""
     wanted = {token for token in tokens(question) if token not in STOP_WORDS}
-    lines = [(p, i, text, set(tokens(text))) for p in passages for i, text in enumerate(p.lines) if _quotable(text)]
+    asked = search_text(question)
+    repeated = {asked, f"user {asked}"}  # as notes of sessions quote an earlier question; it answers nothing
+    lines = [
+        (p, i, text, set(tokens(text)))
+        for p in passages
+        for i, text in enumerate(p.lines)
+        if _quotable(text) and search_text(text) not in repeated
+    ]
     seen_in = Counter(word for _, _, _, words in lines for word in words & wanted)
     ranked = []
     for rank, (passage, index, text, words) in enumerate(lines):
