@@ -73,6 +73,12 @@ def test_k70_streams(case: dict[str, Any]) -> None:
         ("Done **now** NO_REPLY", "Done **now**"),
         ("**NO_REPLY**", ""),
         ("NO_REPLY NO_REPLY\nNO_REPLY", ""),
+        ("NO_REPLY.", ""),
+        ("\n**NO_REPLY.**\n", ""),
+        ("no_reply。", ""),
+        ("NO_REPLY\nNO_REPLY!", ""),
+        ("NO_REPLY. More", "NO_REPLY. More"),
+        ("The token is NO_REPLY.", "The token is NO_REPLY."),
         ("```\nNO_REPLY\n```\n", "```\nNO_REPLY\n```\n"),
         ("```\ncode\n```\nNO_REPLY", "```\ncode\n```"),
         ("Write `NO_REPLY`", "Write `NO_REPLY`"),
@@ -87,7 +93,7 @@ def test_lines_and_ends_go_and_talk_about_the_token_stays(text: str, left: str) 
 
 PARTS = st.lists(
     st.sampled_from(
-        [SILENT, "no_reply", "NO", "N", "_", " ", "\n", "**", "`", "```\n", "~~~\n", "a", "b.", "好", "。"]
+        [SILENT, "no_reply", "NO", "N", "_", " ", "\n", "**", "`", "```\n", "~~~\n", "a", "b.", ".", "好", "。"]
     ),
     max_size=10,
 ).map("".join)
@@ -96,6 +102,8 @@ PARTS = st.lists(
 @given(text=PARTS, places=st.lists(st.integers(0, 60), max_size=12))
 @example(text="Done.\nNO_REPLY", places=list(range(60)))
 @example(text="```\nNO_REPLY\n```\nNO_REPLY", places=list(range(60)))
+@example(text="\n**NO_REPLY** NO_REPLY.** ", places=list(range(60)))
+@example(text="NO_REPLY. NO_REPLY.", places=list(range(60)))
 def test_the_same_is_said_however_a_text_is_cut(text: str, places: list[int]) -> None:
     whole, parted = Unspoken(), Unspoken()
     expected = whole.feed(text) + whole.finish()

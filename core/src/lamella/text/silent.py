@@ -1,8 +1,8 @@
 """The silent token: how a model says that it has nothing to say.
 
-A reply that is the token alone is no reply. At the end of a text, or on a line of its own, it is left
-out; inside a sentence, in backticks or in a code block it is talk about the token, and stays. Case does
-not count. The rules follow OpenClaw 2026.3 and its later versions; see docs/decisions/0024.
+A reply that is the token alone, also with a full stop, is no reply. At the end of a text, or on a line of its
+own, it is left out; inside a sentence, in backticks or in a code block it is talk about the token, and stays.
+Case does not count. The rules follow OpenClaw 2026.3 and its later versions; see docs/decisions/0024.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BEGIN = r"(?<![A-Za-z0-9_`])"
 _TOKEN = rf"(?:{_BEGIN}{SILENT}\**\s+\**)"
 _TOKENS = rf"{_TOKEN}*"
 _PART = "".join(f"(?:{c}" for c in SILENT) + r"\**\s*" + ")?" * len(SILENT)
-_WHOLE = re.compile(rf"(?P<before>\s*\**){_TOKENS}{_BEGIN}{SILENT}\**\s*\Z", re.IGNORECASE)
+_WHOLE = re.compile(rf"(?P<before>\s*\**){_TOKENS}{_BEGIN}{SILENT}\**[.。!！]?\**\s*\Z", re.IGNORECASE)
 _CUT_OFF = re.compile(rf"(?P<before>\s*\**){_TOKENS}{_BEGIN}{SILENT[:3]}\w*\Z", re.IGNORECASE)
 # What may yet become the token, or stand before it: the longest such end of a text.
 _HELD = re.compile(rf"(?<!\s)\s*(?<!\*)\**{_TOKENS}(?:{_BEGIN}{_PART})\Z", re.IGNORECASE)
@@ -53,6 +53,8 @@ class Unspoken:
         """What can be said after this piece."""
         self._pending += piece
         text = self._last + self._pending
+        if not self._last and _WHOLE.match(text):
+            return ""  # a full stop after a token is held back only when nothing was said before
         return self._release(_held_from(text, len(self._last)) - len(self._last))
 
     def finish(self, *, cut_off: bool = False) -> str:
