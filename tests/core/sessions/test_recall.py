@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import assistant, call, result, user
@@ -13,6 +16,11 @@ from lamella.errors import EntryNotFound, UsageError
 from lamella.sessions.recall import MOST_CHARS, Quote, best_quotes, part_of, read_entry, recall
 from lamella.sessions.transcript import SessionFile
 from lamella.types.messages import AssistantMessage, CustomMessage, TextBlock, ThinkingBlock
+
+WHEN = "2026-05-10T12:00:00.000Z"
+SAID = {"role": "user", "content": "The boiler is old.", "timestamp": 1}
+FIELDS = st.sampled_from(["type", "id", "name", "arguments", "text", "thinking", "data", "mimeType"])
+JUNK = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from([[], {"a": 1}, [[1]]])
 
 
 @pytest.fixture
@@ -101,6 +109,24 @@ def test_a_transcript_without_its_header_or_with_torn_lines_is_searched(file: Se
     data = file.path.read_bytes()
     file.path.write_bytes(data.split(b"\n", 1)[1][:-9])
     assert found(SessionFile.open(file.path), "gong") == ["the gong"]
+
+
+@given(role=JUNK | st.sampled_from(["user", "assistant", "toolResult"]), fields=st.dictionaries(FIELDS, JUNK))
+@example(role="user", fields={"type": {}})
+def test_blocks_of_other_programs_stop_nobody(role: Any, fields: dict[str, Any]) -> None:
+    """Whatever stands in a message, what was said beside it is found."""
+    block = {"type": "toolCall", "name": "read", **fields}
+    other = {"role": role, "content": [block, {"type": "text", "text": "a gong"}], "toolName": fields.get("name")}
+    rows = [
+        {"type": "session", "version": 3, "id": "s", "timestamp": WHEN, "cwd": "/w"},
+        {"type": "message", "id": "00000001", "parentId": None, "timestamp": WHEN, "message": other},
+        {"type": "message", "id": "00000002", "parentId": "00000001", "timestamp": WHEN, "message": SAID},
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        said = recall(SessionFile.open(path, whole=True), "boiler", 5)
+    assert [quote.text for quote in said] == ["The boiler is old."]
 
 
 # --- what is not for a reader ---------------------------------------------------------------------------------

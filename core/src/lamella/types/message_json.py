@@ -61,7 +61,7 @@ def parse_block(raw: Any) -> Block:
     """One content block from JSON. Anything that is not a known, well-formed block becomes `OtherBlock`."""
     if not isinstance(raw, Mapping):
         return OtherBlock(raw)
-    kind = raw.get("type")
+    kind = _string(raw.get("type"))
     if kind == "text" and isinstance(raw.get("text"), str):
         return TextBlock(raw["text"], _optional_string(raw.get("textSignature")), _rest(raw, _TEXT_KEYS))
     if kind == "thinking" and isinstance(raw.get("thinking"), str):
