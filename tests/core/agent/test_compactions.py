@@ -286,6 +286,20 @@ async def test_k46_e17_e20_e21_a_failed_summary_replaces_nothing(tmp_path: Path,
     assert all(end.error for end in events.of(e.AutoCompactionEnd))
 
 
+@pytest.mark.parametrize("summary", ["NO_REPLY", "**no_reply**\n", words("w", 2_000)], ids=["token", "marked", "huge"])
+async def test_silence_and_a_summary_that_fills_the_window_replace_nothing_by_hand_either(
+    summary: str, tmp_path: Path
+) -> None:
+    async with agent(tmp_path, scripted([summary, summary], context_window=WINDOW)) as runtime:
+        path = place(runtime, talk(*"abcdefgh"))
+        before = path.read_bytes()
+        async with runtime.session() as session:
+            outcome = await session.compact()
+        assert path.read_bytes() == before
+    assert outcome.entry_id is None
+    assert "empty summary" in outcome.error or "free 0 of" in outcome.error
+
+
 async def test_e20_an_abort_during_a_compaction_leaves_the_session_as_it_was(tmp_path: Path) -> None:
     slow = {"text": "SUMMARY", "delayMs": 60_000}
     async with agent(tmp_path, scripted([slow], context_window=WINDOW)) as runtime:

@@ -34,8 +34,8 @@ Emit: TypeAlias = Callable[[e.AgentEvent], None]
 
 NOTHING_TO_COMPACT = "nothing to compact: the session is too small or has just been compacted"
 # A summary that frees less than this part of the window costs more than it gives; after an overflow, whose
-# window may be another one than the model's, this part of the history. By hand it is taken:
-# somebody wants it, and nothing asks for it again by itself.
+# window may be another one than the model's, this part of the history. By hand it is taken
+# as long as the session can go on with it: somebody wants it, and nothing asks for it again by itself.
 LEAST_FREED = 0.01
 _GOOD_PART = 0.25
 _KEEP_DIVISORS = (1, 2, 4, 8)
@@ -168,7 +168,7 @@ class Compactor:
         """Write the entry, unless nothing would be gained by it."""
         first_kept = answer.first_kept_entry_id or prepared.first_kept_entry_id
         sizes = self._sizes(answer.summary, first_kept)
-        if why.cause != "manual" and sizes.freed < self._least(why):
+        if self._is_futile(sizes, why):
             error = f"the summary would free {max(sizes.freed, 0)} of {sizes.before} tokens, so it was not taken"
             return Outcome(tokens_before=sizes.before, error=error, futile=True)
         details = _details(prepared, answer, why, flushed, sizes)
@@ -213,6 +213,11 @@ class Compactor:
         history = self._total(self.file.context().messages)
         good = next((n for n, size in enumerate(sizes) if size >= _GOOD_PART * history), len(plans) - 1)
         return plans[good] if sizes[good] >= self._least(why) else None
+
+    def _is_futile(self, sizes: _Sizes, why: Why) -> bool:
+        if why.cause == "manual":
+            return sizes.freed <= 0 and sizes.after > self.budget.limit
+        return sizes.freed < self._least(why)
 
     def _least(self, why: Why) -> float:
         """The fewest tokens that a summary must free."""

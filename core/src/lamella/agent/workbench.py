@@ -24,6 +24,7 @@ from lamella.context.prompt import render
 from lamella.errors import ModelError
 from lamella.sessions.keys import SessionKey
 from lamella.sessions.transcript import SessionFile
+from lamella.text.silent import spoken
 from lamella.types import events as e
 from lamella.types import hooks as h
 from lamella.types.host import SilentTurn, Trigger, TurnInfo
@@ -202,7 +203,7 @@ class Workbench:
             reply = await unless_aborted(work, self.aborted)
         except TimeoutError:
             raise ModelError(f"no summary within {limit:g} s (compaction.timeout_seconds)") from None
-        text = text_of(reply.content, "\n").strip()
+        text = spoken(text_of(reply.content, "\n")).strip()
         if not text:
             raise ModelError("the model gave an empty summary")
         if reply.stop_reason == "length":

@@ -10,6 +10,7 @@ from attrs import frozen
 
 from lamella.agent.summaries import SYSTEM_PROMPT
 from lamella.errors import ModelError, ModelTransient
+from lamella.text.silent import spoken
 from lamella.types.host import Host
 from lamella.types.messages import AssistantMessage, text_of
 
@@ -73,7 +74,7 @@ class Requests:
 
 
 def _draft(reply: AssistantMessage) -> Draft:
-    text = text_of(reply.content, "\n").strip()
+    text = spoken(text_of(reply.content, "\n")).strip()
     if not text:
         raise ModelError("the model returned an empty summary")
     return Draft(text, reply.stop_reason == "length")
