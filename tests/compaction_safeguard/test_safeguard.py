@@ -74,6 +74,11 @@ async def test_an_overflowing_session_goes_on_without_a_model(tmp_path: Path) ->
     assert prompt_of(model.requests[-1]) == "And now?"
 
 
+async def test_silence_is_no_summary(tmp_path: Path) -> None:
+    folded = await fold(tmp_path, [QUESTION, ANSWER, GO_ON], ["NO_REPLY"] * 4, recent_turns=0)
+    assert folded.outcome.error == "cancelled: the model gave no summary: the model returned an empty summary"
+
+
 async def test_no_answer_in_time_cancels(tmp_path: Path) -> None:
     slow = {"text": summary(), "delayMs": 30_000}
     folded = await fold(tmp_path, [QUESTION, ANSWER, GO_ON], [slow], recent_turns=0, timeout_seconds=1)

@@ -101,6 +101,15 @@ async def test_compaction_switched_off_compacts_nothing_and_names_the_key(tmp_pa
     assert "compaction.enabled" in failed.error.hint
 
 
+async def test_by_hand_it_compacts_also_where_it_is_switched_off(tmp_path: Path) -> None:
+    async with agent(
+        tmp_path, scripted(["SUMMARY"] * 2, context_window=WINDOW), {"compaction.enabled": False}
+    ) as runtime:
+        place(runtime, talk(*"abcdefgh"))
+        async with runtime.session() as session:
+            assert (await session.compact()).entry_id
+
+
 # --- where to cut ----------------------------------------------------------------------------------------------
 
 
