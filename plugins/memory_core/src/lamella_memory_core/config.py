@@ -86,7 +86,9 @@ class Config:
         False, "Mask keys and passwords of notes in the index, so that no result shows them and no embedder gets them."
     )
     curated_in_groups: bool = setting(False, "Let group and channel chats search and read MEMORY.md.")
-    sessions_in_groups: bool = setting(False, "Let group and channel chats search transcripts.")
+    sessions_in_groups: bool = setting(
+        False, "Let group and channel chats search transcripts, and notes of private sessions."
+    )
     citations: str = setting(
         "auto",
         "Add sources to results: on, off, or auto (where one person reads).",

@@ -60,6 +60,7 @@ class Memory:
         self._one_search = threading.Lock()
         self._one_sync = threading.Lock()
         self._searched = False
+        self._closed = False
         self._index = ""  # the state of the index after the last look; another process may have changed it since
         self._background: Errand[SyncReport] | None = None
         watch = Watch(_roots(context, self._config)) if self._config.watch else None
@@ -133,6 +134,7 @@ class Memory:
         }
 
     def close(self) -> None:
+        self._closed = True
         self._upkeep.stop()
         self._backend.close()
         self._upkeep.close()
@@ -159,7 +161,8 @@ class Memory:
             with self._one_sync:
                 report = self._backend.sync(force=force, progress=progress)
         except LamellaError as error:
-            note_synced(self._context.state_dir, error=str(error))
+            if not self._closed:  # a sync that is cut off by closing has not failed; the next one goes on
+                note_synced(self._context.state_dir, error=str(error))
             raise
         note_synced(self._context.state_dir, at=begun, error=what_failed(report))
         return report

@@ -80,7 +80,7 @@ def _search(memory: MemoryService, config: Config, arguments: Mapping[str, Any],
         min_score=float(arguments.get("minScore", config.min_score)),
     )
     try:
-        results = memory.search(visible_to(query, context.chat_type, config))
+        results = memory.search(visible_to(query, context.chat_type, config, context.workspace))
     except LamellaError as error:
         return answers.answer(answers.unavailable(error))
     cited = answers.are_cited(config.citations, context.chat_type)
@@ -93,7 +93,7 @@ def _get(memory: MemoryService, config: Config, arguments: Mapping[str, Any], co
     lines = max(int(arguments.get("lines", config.read_lines)), 1)
     try:
         found = memory.read(path, start_line=first, lines=lines)
-        check_readable(found.path, context.chat_type, config)
+        check_readable(found.path, context.chat_type, config, context.workspace)
     except LamellaError as error:
         return answers.answer(answers.refused(path, error))
     return answers.answer(answers.read(found, first, config.read_chars))

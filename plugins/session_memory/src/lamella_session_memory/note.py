@@ -7,6 +7,7 @@ from datetime import datetime
 
 from attrs import frozen
 
+from lamella.memory.session_notes import key_line
 from lamella.text.days import zone
 from lamella_session_memory.conversation import Said
 
@@ -29,7 +30,7 @@ class Note:
         named = f"{timezone}, " if timezone else ""
         head = (
             f"# Session of {local:%Y-%m-%d %H:%M} ({named}UTC{offset[:3]}:{offset[3:]})\n\n"
-            f"- Session key: `{self.session_key}`\n"
+            f"{key_line(self.session_key)}\n"
             f"- Session id: `{self.session_id}`\n"
             f"- Ended by: {self.reason}\n"
             f"- Quoted: the last {len(self.said)} of {self.total} messages\n\n"

@@ -101,8 +101,9 @@ def _allowed(catalog: Catalog, query: SearchQuery) -> Flags:
 
     if not query.exclude and not query.sources:
         return np.ones(len(catalog), dtype=np.bool_)
+    excluded = frozenset(query.exclude)
     files = [
-        path not in query.exclude and (not query.sources or source in query.sources)
+        path not in excluded and (not query.sources or source in query.sources)
         for path, source in zip(catalog.paths, catalog.sources, strict=True)
     ]
     return np.array(files, dtype=np.bool_)[catalog.file]

@@ -54,8 +54,10 @@ class Recaller:
             host.emit(Notice("recall_skipped", "nothing is recalled: the search of an earlier turn goes on"))
             return None
         query = SearchQuery(question, config.recall_results, config.recall_min_score * _WORDS_ALONE)
-        query = visible_to(query, host.turn.chat_type, config)
-        self._searching = Errand(lambda: self._memory.search(query), "lamella-recall")
+        turn = host.turn
+        self._searching = Errand(
+            lambda: self._memory.search(visible_to(query, turn.chat_type, config, turn.workspace)), "lamella-recall"
+        )
         try:
             return await self._searching.outcome(config.recall_timeout_ms / 1000)
         except StillRunning:
