@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from agents import open_agent, scripted
-from compacting import KEY, entry, place, reply, rows, talk, words
+from compacting import KEY, entry, is_summary, place, reply, rows, talk, words
 
 from lamella.config.structure import structure
 from lamella.runtime import Runtime
 from lamella.sessions.status import session_status
+from lamella.types.model import ModelRequest
 from lamella_memory_core import Config, MemoryCore
 
 WINDOW = 24_000
@@ -26,9 +27,13 @@ JUNK: list[Any] = ["x", "", -1, 1.5, 10**30, True, [], [1], [[2]], {"a": 1}, [{"
 
 def agent(home: Path) -> Runtime:
     """A model that fills the window with each reply, so that each turn flushes and compacts."""
+
+    def step(request: ModelRequest) -> dict[str, Any]:
+        return reply("SUMMARY" if is_summary(request) else "NO_REPLY", 23_000)
+
     config, _ = structure(Config, {"embedder": "none"}, path="plugins.config.memory-core")
     assert config is not None
-    model = scripted([reply("NO_REPLY" if n % 2 else f"answer {n}", 23_000) for n in range(30)], context_window=WINDOW)
+    model = scripted([step] * 30, context_window=WINDOW)
     return open_agent(home, model, plugins=[MemoryCore(config)], settings={"compaction.keep_recent_tokens": 500})
 
 
