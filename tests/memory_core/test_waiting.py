@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from notes import make_workspace, open_backend
+from notes import make_workspace, open_backend, open_memory
 from vector_words import WordVectors
 
 from lamella.errors import MemoryUnavailable
@@ -65,6 +65,17 @@ def test_a_search_does_not_wait_for_a_long_sync(tmp_path: Path) -> None:
     found = open_backend(workspace).search(SearchQuery("okapi", max_results=9))
     assert (len(found.hits), found.degraded, found.in_step) == (7, None, True)
     backend.close()
+
+
+def test_a_sync_that_closing_cuts_off_has_not_failed(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, NOTES)
+    memory = open_memory(workspace, WORDS)
+    with pytest.raises(MemoryUnavailable, match="closed during a sync"):
+        memory.sync(progress=lambda _state: memory.close())
+    memory = open_memory(workspace, Config(embedder="none"))
+    assert memory.status()["lastError"] is None
+    assert len(memory.search(SearchQuery("okapi", max_results=9)).hits) == 6
+    memory.close()
 
 
 def test_what_changes_during_a_long_sync_is_found_after_it(tmp_path: Path) -> None:

@@ -121,6 +121,23 @@ async def test_h10_notes_of_one_name_are_numbered(tmp_path: Path) -> None:
     assert [quoted(text)[0] for text in found.values()] == [f"user: question {n}" for n in range(3)]
 
 
+async def test_a_reset_that_was_killed_after_its_note_leaves_one(tmp_path: Path) -> None:
+    """Nothing but the note is done; so the reset is made again, later, and with another name in mind."""
+    before = tmp_path / "before"
+    async with agent(tmp_path, scripted(["a", "beds"]), plugin()) as runtime:
+        await talk(runtime, "question")
+        shutil.copytree(runtime.sessions_dir, before)
+        await talk(runtime, "/new")
+        first, sessions = notes(runtime), runtime.sessions_dir
+    shutil.rmtree(sessions)
+    shutil.copytree(before, sessions)
+    async with agent(tmp_path, scripted(["b", "more"]), plugin(NOON.replace(hour=13))) as runtime:
+        await talk(runtime, "/new")
+        assert notes(runtime) == first
+        await talk(runtime, "another", "/new")
+        assert list(notes(runtime)) == ["2026-05-10-beds", "2026-05-10-more"]
+
+
 async def test_h6_where_nothing_was_said_there_is_no_note(tmp_path: Path) -> None:
     async with agent(tmp_path, scripted([]), plugin()) as runtime:
         await talk(runtime, "/new", "/new")

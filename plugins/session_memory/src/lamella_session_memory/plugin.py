@@ -60,14 +60,14 @@ class SessionMemory:
             host.emit(Notice("session_note_failed", f"no note of the session was written: {error}"))
         else:
             if written is not None and self._memory is not None:
-                await self._index(self._memory, written.path)
+                await self._index(self._memory, written)
 
-    async def _write(self, event: SessionEnd, host: Host) -> MemoryWrite | None:
-        """The note; None when nothing was said."""
+    async def _write(self, event: SessionEnd, host: Host) -> str | None:
+        """The path of the note; None when nothing was said."""
         import asyncio
 
         from lamella_session_memory.conversation import find_transcript, read_messages, said_in
-        from lamella_session_memory.note import Note
+        from lamella_session_memory.note import Note, find_same
 
         transcript = find_transcript(event.transcript)
         if transcript is None:
@@ -78,8 +78,10 @@ class SessionMemory:
             return None
         at, timezone = self._clock(), host.turn.timezone
         note = Note(event.session_key, event.session_id, event.reason, at, quoted, len(said))
-        slug = await self._slug(quoted, at, host)
-        return await _create(host, human_day(at, timezone), slug, note.text(timezone))
+        day, text = human_day(at, timezone), note.text(timezone)
+        if (same := await asyncio.to_thread(find_same, host.turn.workspace, day, text)) is not None:
+            return same  # of a reset that was killed after it
+        return (await _create(host, day, await self._slug(quoted, at, host), text)).path
 
     async def _slug(self, said: Sequence[Said], at: datetime, host: Host) -> str:
         """The note's name: from the model, from the text without one, and else the time."""
