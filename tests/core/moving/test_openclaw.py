@@ -394,7 +394,7 @@ def test_a_workspace_outside_is_taken_over_when_the_user_says_so(home: Path, tmp
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{agents: }", "is not valid JSON5"),
+        ("{agents: }", "is not valid JSON5: line 1 Unexpected"),
         ("[1]", "expected an object, found list"),
         ("[" * 100_000, "is n"),
         (" " * 2_000_000, "at most 1048576 bytes"),

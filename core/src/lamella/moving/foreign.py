@@ -47,7 +47,7 @@ def _parse(file: Path, text: str) -> Any:
     try:
         return json5.loads(text)
     except ValueError as error:
-        raise _wrong(file, f"is not valid JSON5: {str(error).removeprefix('<string>:')}") from error
+        raise _wrong(file, f"is not valid JSON5: {str(error).replace('<string>:', 'line ', 1)}") from error
     except RecursionError:
         raise _wrong(file, "is nested too deeply") from None
 
