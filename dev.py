@@ -87,14 +87,16 @@ def say(text: str) -> None:
 def demo() -> None:
     """The main job, as a user would type it."""
     programs = environment(dev=False)
-    home = ROOT / ".demo"
+    home, workspace = ROOT / ".demo", ROOT / ".demo" / "workspace"
+    shutil.rmtree(home, ignore_errors=True)
+    shutil.copytree(ROOT / "examples" / "workspace", workspace)  # notes may be written
     env = {**os.environ, "LAMELLA_HOME": str(home)}
     for name in ("LAMELLA_MODEL", "LAMELLA_PLUGINS", "LAMELLA_WORKSPACE"):
         env.pop(name, None)
-    common = ["--workspace", "examples/workspace"]
+    common = ["--workspace", ".demo/workspace"]
     for command in (
         ["memory", "index", *common],
-        ["ask", QUESTION, "--model", "offline", "--new", *common],
+        ["ask", QUESTION, "--model", "offline", *common],
         ["sessions", "show", "agent:main:main", *common],
     ):
         shown = " ".join(f'"{part}"' if " " in part else part for part in command)

@@ -329,6 +329,19 @@ def test_tools_that_answer_in_json_are_understood():
     assert found.text == "> the code is 12\nMEMORY.md#L5"
 
 
+def test_what_a_model_said_in_a_quoted_talk_is_no_answer():
+    found = parse_passages(
+        "memory/2026-12-01-boiler.md#L3-L4\n"
+        "> - user: Which day is the boiler serviced?\n"
+        "> - assistant: The boiler is serviced on the day of the boiler, Friday.\n\n"
+        "memory/2026-10-12.md#L3\n- The boiler is serviced on Tuesday."
+    )
+    answered = answer("Which day is the boiler serviced?", found)
+    assert answered is not None
+    assert "Tuesday" in answered.text
+    assert "2026-12-01" not in answered.text
+
+
 def test_snippets_with_blank_lines_and_notes_keep_their_line_numbers():
     text = "memory/a.md#L2-L4 (score 0.31)\none\n\nthree code\n\nNote: embedder is missing. Answered by sqlite."
     (passage,) = parse_passages(text)

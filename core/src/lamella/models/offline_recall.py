@@ -25,6 +25,8 @@ _PLACE = re.compile(
 _SAVED = re.compile(r"[^\s\"'`]+\.md(?:#L\d+(?:-L\d+)?)?")
 _NOTE = re.compile(r"^(?:\[.*\]|Note: .*)$")
 _CUT = ("…", "...")
+# A reply that a note of a session quotes: what a model said is no evidence, what it had read is elsewhere.
+_QUOTED_REPLY = re.compile(r">\s*-\s*assistant:")
 # What the memory tools put below a text in JSON: where it is from, and that there is more.
 _ADDED = re.compile(r"\n\n(?:Source: [^\n]*|\[Line \d+ is .*|\[More content [^\n]*)\Z", re.DOTALL)
 
@@ -151,7 +153,7 @@ def _ranked(question: str, passages: Sequence[Passage]) -> list[_Line]:
         (p, i, text, set(tokens(text)))
         for p in passages
         for i, text in enumerate(p.lines)
-        if _quotable(text) and search_text(text) not in repeated
+        if _quotable(text) and not _QUOTED_REPLY.match(text) and search_text(text) not in repeated
     ]
     seen_in = Counter(word for _, _, _, words in lines for word in words & wanted)
     ranked = []
