@@ -73,6 +73,13 @@ def test_a_cycle_is_cut_where_readers_end() -> None:
     assert [(h.id, h.parentId) for h in found.lines.heads] == [("m0", None), ("m1", "m0"), ("m2", "m1")]
 
 
+def test_bookkeeping_that_took_the_id_of_what_was_said_hides_nothing(tmp_path: Path) -> None:
+    header, said = transcript(["one"])
+    data = lines_of([header, said, {**said, "type": "label", "parentId": said["id"]}])
+    whole = b"\n".join(mended_lines(parse_transcript(PATH, data))) + b"\n"
+    assert [m.content for m in context(tmp_path, whole)[0]] == [m.content for m in context(tmp_path, data)[0]] != []
+
+
 @pytest.mark.parametrize("source", [s for _, s in session_cases()], ids=lambda s: s.stem)
 def test_files_of_pi_keep_their_context(source: Path, tmp_path: Path) -> None:
     data = source.read_bytes()

@@ -49,10 +49,10 @@ def find_leaf(lines: Lines) -> int | None:
         parent = lines.heads[position].parentId
         if parent is None:
             break
-        if parent == target:
-            return last
-        following = later.get(parent)
+        following = later.get(parent)  # first, since the later entry of an id counts
         if following is None:
+            if parent == target:
+                return last
             break
         position = following
     return newest
