@@ -57,7 +57,7 @@ def test_all_is_well(home: Path) -> None:
     found = examined(home)
     assert found["ok"]
     assert found["findings"] == found["skipped"] == []
-    assert lamella("doctor", home=home).out.count(" ok (") == len(found["checks"]) == 9
+    assert lamella("doctor", home=home).out.count(" ok (") == len(found["checks"]) == 10
 
 
 def test_a_new_machine_is_well(tmp_path: Path) -> None:
@@ -259,6 +259,19 @@ def test_a_check_that_cannot_be_made_is_a_finding(home: Path, tmp_path: Path) ->
     found = examined(home)
     assert [(f["check"], "is a file" in f["message"]) for f in found["findings"]] == [("config", True)]
     assert found["skipped"]
+
+
+def test_what_is_unusual_about_compactions_is_told_and_nothing_is_wrong(home: Path) -> None:
+    sizes = {"before": 10_000, "fixed": 2_000, "summary": 500, "limit": 12_000}
+    note = {"at": 1, "cause": "threshold", "flush": "done", "by": "rules", **sizes}
+    change_index(home, compactions=[{**note, "turn": 5, "after": 5_000}, {**note, "turn": 9, "after": 9_500}])
+    found = examined(home)
+    assert found["ok"]
+    assert [(f["check"], f["level"], f["where"]) for f in found["findings"]] == [
+        ("compactions", "note", "agent:main:main")
+    ]
+    assert "freed 5%" in found["findings"][0]["message"]
+    assert examined(home, "--fix")["findings"] == found["findings"]
 
 
 def test_other_agents_have_folders_of_their_own(home: Path) -> None:

@@ -39,7 +39,7 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
         if check.name in diagnosis.skipped:
             lines.append(f"{pad(check.name, 12)} not checked: the configuration has to be mended first")
             continue
-        lines.append(f"{pad(check.name, 12)} {'ok' if all(r.mended for r in found) else 'not ok'} ({check.about})")
+        lines.append(f"{pad(check.name, 12)} {'ok' if all(r.settled for r in found) else 'not ok'} ({check.about})")
         lines += [line for result in found for line in _result_lines(result)]
     return "\n".join(lines)
 

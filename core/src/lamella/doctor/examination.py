@@ -10,7 +10,7 @@ from attrs import frozen
 from lamella.doctor.configuration import check_configuration, check_memory, check_plugins, check_workspace
 from lamella.doctor.finding import Check, Finding, Result
 from lamella.doctor.machine import check_clocks, check_permissions
-from lamella.doctor.sessions import check_index, check_locks, check_transcripts
+from lamella.doctor.sessions import check_compactions, check_index, check_locks, check_transcripts
 from lamella.errors import LamellaError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ CHECKS = (
     Check("locks", "no lock outlives its owner", check_locks),
     Check("index", "sessions.json and its pointers", check_index),
     Check("transcripts", "every line of every session", check_transcripts),
+    Check("compactions", "they free enough, and flush before", check_compactions),
     Check("clocks", "no time lies ahead", check_clocks),
 )
 
@@ -41,7 +42,7 @@ class Diagnosis:
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong any more."""
-        return not self.skipped and all(result.mended for result in self.results)
+        return not self.skipped and all(result.settled for result in self.results)
 
 
 def examine(open_runtime: Callable[[], Runtime], *, fix: bool = False, checks: Sequence[Check] = CHECKS) -> Diagnosis:

@@ -10,7 +10,8 @@ from attrs import field, frozen
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
 
-Level: TypeAlias = Literal["error", "warning"]
+# A note is unusual, and nothing is wrong: it has no command, and leaves the exit code as it is.
+Level: TypeAlias = Literal["error", "warning", "note"]
 
 # The command of what `--fix` mends itself.
 FIX = "lamella doctor --fix"
@@ -48,6 +49,11 @@ class Result:
     finding: Finding
     mended: str = ""
     failed: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to do."""
+        return bool(self.mended) or self.finding.level == "note"
 
     def to_json(self) -> dict[str, Any]:
         return {

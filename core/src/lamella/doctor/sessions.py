@@ -16,6 +16,7 @@ from lamella.sessions.keys import parse_key
 from lamella.sessions.locks import PathLock, is_stale, locked, process_alive, read_owner
 from lamella.sessions.mend import defects, mended_lines
 from lamella.sessions.reader import read_transcript
+from lamella.sessions.status import session_status
 from lamella.sessions.store import SessionStore
 from lamella.sessions.transcript import SessionFile
 from lamella.sessions.writer import rewrite
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 
 _LOCK = ".lock"
 _SHOWN = 3
+
+
+def check_compactions(runtime: Runtime) -> Iterator[Finding]:
+    """What `lamella status` tells of the sessions' compactions too: unusual, and nothing that is broken."""
+    for row in runtime.store.rows():
+        for found in session_status(row, runtime.settings, {}).findings:
+            yield Finding("note", row.key, found.message)
 
 
 # --- sessions.json -------------------------------------------------------------------------------------------
