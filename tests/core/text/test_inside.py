@@ -54,6 +54,21 @@ def test_the_limit_is_exact_and_the_end_can_be_had(tmp_path: Path) -> None:
     assert read_inside(tmp_path, file, 10, only_end=True) == "日记1234"
 
 
+def test_a_file_whose_place_another_one_takes_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note, looks = tmp_path / "note.md", []
+    note.write_text("new")
+
+    def lstat(path: Path) -> os.stat_result:
+        status = os.stat(path, follow_symlinks=False)
+        looks.append(status)
+        # For a moment the system shows the file that has just lost its name.
+        return status if len(looks) > 1 else os.stat_result((*status[:3], 0, *status[4:]))
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    assert read_inside(tmp_path, note, 100) == "new"
+    assert len(looks) == 2
+
+
 def test_pipes_folders_and_second_names_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()

@@ -54,6 +54,8 @@ def open_plain(path: Path) -> BinaryIO | None:
     for _ in range(_MOST_LOOKS):
         try:
             seen = path.lstat()
+            if seen.st_nlink == 0:  # another file is just taking its place
+                continue
             if fault := fault_of(seen):
                 raise Refused(fault)
             file = os.fdopen(os.open(path, _READ_ONLY), "rb")
