@@ -59,7 +59,7 @@ def test_a_file_whose_place_another_one_takes_is_read(tmp_path: Path, monkeypatc
     note.write_text("new")
 
     def lstat(path: Path) -> os.stat_result:
-        status = os.stat(path, follow_symlinks=False)
+        status = path.stat(follow_symlinks=False)
         looks.append(status)
         # For a moment the system shows the file that has just lost its name.
         return status if len(looks) > 1 else os.stat_result((*status[:3], 0, *status[4:]))
