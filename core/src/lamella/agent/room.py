@@ -161,7 +161,7 @@ class Room:
             self.causes.append(cause)
             self._record(cause, outcome)
         elif outcome.futile and cause != "manual":
-            self._store(lambda: self.bench.record.patch({"compactionStalled": {"cause": cause, "tokens": size}}))
+            self.store(lambda: self.bench.record.patch({"compactionStalled": {"cause": cause, "tokens": size}}))
         return outcome
 
     def _stalled(self, cause: str) -> bool:
@@ -203,7 +203,7 @@ class Room:
             "compactionStalled": None,
         }
         added = self.new_entries()
-        self._store(lambda: self.bench.record.finish(fields, Usage(), compactions=1, entries=added))
+        self.store(lambda: self.bench.record.finish(fields, Usage(), compactions=1, entries=added))
         for finding in findings([*notes_of(entry), note]):
             if finding.code != "compactions_without_flush":  # shown by status, told to nobody
                 self.bench.tell(e.Notice(finding.code, finding.message))
@@ -214,8 +214,9 @@ class Room:
         self._entries_counted += new
         return new
 
-    def _store(self, write: Callable[[], None]) -> None:
-        """Change the session's entry. What is in the transcript is not undone for it."""
+    def store(self, write: Callable[[], None]) -> None:
+        """Change the session's entry. When that fails it is told: what is in the transcript is not undone for
+        it, and a reply is not withheld for its counters."""
         try:
             write()
         except SessionError as failure:

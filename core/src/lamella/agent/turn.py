@@ -22,7 +22,6 @@ from lamella.errors import (
     LamellaError,
     ModelAborted,
     ModelError,
-    SessionError,
     ThinkingRejected,
 )
 from lamella.plugins.hooks import merge_additions
@@ -103,10 +102,7 @@ class Turn:
             host = self.bench.host()
         self._note_settings()
         result = await self._run((*self._queued_events(), user), addition, host)
-        try:
-            self._save(result.messages, result.error)
-        except SessionError as failure:
-            self._tell_not_saved(failure)
+        self.room.store(lambda: self._save(result.messages, result.error))
         why = str(result.error) if result.error else ""
         ended = h.AgentEnded(result.messages, result.error is None, why, (time.monotonic() - started) * 1000)
         await hooks.agent_end(ended, host)
@@ -126,17 +122,9 @@ class Turn:
     def _count_late_entries(self) -> None:
         """Count what plugins stored after the counters were saved."""
         late = self.room.new_entries()
-        if not late:
-            return
-        try:
+        if late:
             fields = {"transcriptBytes": self.bench.transcript_bytes()}
-            self.bench.record.finish(fields, Usage(), compactions=0, entries=late)
-        except SessionError as failure:
-            self._tell_not_saved(failure)
-
-    def _tell_not_saved(self, failure: SessionError) -> None:
-        """The reply is in the transcript; it is not withheld for its counters."""
-        self.bench.tell(e.Notice("counters_not_saved", f"the session's counters were not saved: {failure}"))
+            self.room.store(lambda: self.bench.record.finish(fields, Usage(), compactions=0, entries=late))
 
     async def _unless_aborted(self, work: Awaitable[T]) -> T:
         """The result of hooks; an abort does not wait for them. Raises `ModelAborted`."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 from attrs import evolve, field, frozen
 
@@ -71,7 +72,11 @@ class Workbench:
         return measured.tokens + self.fixed_tokens()
 
     def fixed_tokens(self) -> int:
-        """Tokens that every request takes: the system prompt and the tools."""
+        """Tokens that every request takes: the system prompt and the tools. Asked for several times in a turn."""
+        return self._fixed_tokens
+
+    @cached_property
+    def _fixed_tokens(self) -> int:
         return fixed_tokens(self.system_prompt(), (t.spec for t in self.environment.tools.values()))
 
     def transcript_bytes(self) -> int:
