@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.text.files import decode_text, read_text_file, split_lines, write_atomic
+from lamella.text.files import decode_text, split_lines, write_atomic
 
 
 def test_reading_keeps_line_ends_and_drops_the_mark(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"\xef\xbb\xbf# Title\r\n- a\rb\r\nlast\n")
-    read = read_text_file(path)
+    read = decode_text(path.read_bytes())
     assert (read.text, read.bom, read.newline, read.replaced) == ("# Title\r\n- a\rb\r\nlast\n", True, "\r\n", 0)
 
 

@@ -50,11 +50,6 @@ def decode_text(data: bytes) -> TextFile:
     return TextFile(text, bom or encoding == "utf-16", main_newline(text), encoding, replaced)
 
 
-def read_text_file(path: Path) -> TextFile:
-    """Read and decode a file. Raises `OSError`."""
-    return decode_text(path.read_bytes())
-
-
 def main_newline(text: str) -> str:
     """`\\r\\n` when most lines end so, else `\\n`."""
     windows = text.count("\r\n")
