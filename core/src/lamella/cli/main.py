@@ -14,6 +14,7 @@ import click
 
 from lamella.cli.exit_codes import report
 from lamella.cli.lazy import LazyGroup
+from lamella.cli.plugin_commands import load_command, origin, plugin_commands
 
 # name: (module:attribute, help line). The help stands here so that listing it imports nothing.
 COMMANDS = {
@@ -33,11 +34,24 @@ COMMANDS = {
 
 
 class _Commands(LazyGroup):
-    """All commands; their help is known without importing them."""
+    """All commands; their help is known without importing them. Plugins add to them, and replace none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*COMMANDS, *plugin_commands()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        added = plugin_commands().get(cmd_name)
+        return load_command(added) if added is not None else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+        added = {name: entry for name, entry in plugin_commands().items() if name not in COMMANDS}
+        if added:
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl([(name, f"From {origin(entry)}.") for name, entry in added.items()])
 
 
 def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
