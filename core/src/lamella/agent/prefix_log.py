@@ -117,7 +117,7 @@ class PrefixLog:
         self._history = PrefixHistory((*history.turns, turn), {**history.texts, **new_texts})
         if self._path.stat().st_size > MAX_BYTES:
             self._history = _newest(self._history)
-            write_atomic(self._path, _encode(self._history))
+            write_atomic(self._path, _encode(self._history), mode=0o600)
 
     def _parts(
         self, sections: Sequence[PromptSection], request: ModelRequest

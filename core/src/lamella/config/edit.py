@@ -98,7 +98,7 @@ def _edit(file: Path, keys: Sequence[str], change: Callable[[Any], bool]) -> boo
             changed = tomlkit.dumps(document)
             for key in keys:
                 _require_valid(tomllib.loads(changed), key, file)
-            write_atomic(file, changed.encode("utf-8"))
+            write_atomic(file, changed.encode("utf-8"), mode=0o600)
             return True
     except filelock.Timeout:
         raise UsageError(f"{file} is being changed by another process; try again") from None

@@ -87,7 +87,7 @@ def _level(problem: Problem) -> Level:
 def _unset(file: Path, key: str) -> str:
     """Remove a setting that cannot be used, so that its default counts."""
     backup = file.with_name(f"{file.name}.bak.{file_stamp()}")
-    write_atomic(backup, file.read_bytes())
+    write_atomic(backup, file.read_bytes(), mode=0o600)
     if not unset_value(file, key):
         backup.unlink()
         raise UsageError(f"{key} is not set in {file}")

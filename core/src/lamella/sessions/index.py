@@ -139,8 +139,8 @@ class SessionIndex:
 
     def _save(self, data: bytes) -> None:
         try:
-            write_atomic(self.path, data)
-            write_atomic(self.path.with_name(BACKUP_NAME), data)
+            write_atomic(self.path, data, mode=0o600)
+            write_atomic(self.path.with_name(BACKUP_NAME), data, mode=0o600)
         except OSError as error:
             raise SessionError(
                 f"{self.path}: cannot be written: {error.strerror or error}",
@@ -152,7 +152,7 @@ class SessionIndex:
         if found.problem is None:
             return found.sessions
         kept = self.path.with_name(f"{INDEX_NAME}.corrupt.{file_stamp()}")
-        write_atomic(kept, self.path.read_bytes())
+        write_atomic(kept, self.path.read_bytes(), mode=0o600)
         recovered = self._recover(found.sessions)
         self._save(encode_index(recovered))
         self._listener(IndexDamage(found.problem, kept, len(recovered)))

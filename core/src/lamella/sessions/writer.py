@@ -78,7 +78,7 @@ class Appender:
         self._check()
         self.close()
         try:
-            write_atomic(self.path, self.path.read_bytes() + lines)
+            write_atomic(self.path, self.path.read_bytes() + lines, mode=0o600)
         except OSError as error:
             raise self._unwritable(error) from error
         self.open()
@@ -147,6 +147,6 @@ def rewrite(path: Path, objects: Iterable[bytes]) -> Path:
     """
     original = path.read_bytes()
     copy = path.with_name(f"{path.name}.bak.{file_stamp()}")
-    write_atomic(copy, original)
+    write_atomic(copy, original, mode=0o600)
     write_atomic(path, b"".join(line.rstrip(b"\r\n") + b"\n" for line in objects))
     return copy
