@@ -43,6 +43,9 @@ class SessionRecord(Protocol):
     def finish(self, fields: JsonObject, usage: Usage, *, compactions: int, entries: int) -> None:
         """Store a turn's fields and add its numbers to the session's totals."""
 
+    def spend(self, usage: Usage) -> None:
+        """Add a model call outside the conversation to the session's totals."""
+
 
 @frozen(slots=True)
 class SilentRequest:
@@ -97,7 +100,9 @@ class SessionHost:
     ) -> AssistantMessage:
         messages = [UserMessage(prompt)] if isinstance(prompt, str) else list(prompt)
         request = ModelRequest(messages, system_prompt, max_tokens=max_tokens, thinking=thinking)
-        return await asyncio.wait_for(complete(self._model, request), timeout)
+        reply = await asyncio.wait_for(complete(self._model, request), timeout)
+        self._record.spend(reply.usage or Usage())
+        return reply
 
     async def run_silent_turn(
         self,
@@ -198,6 +203,9 @@ class _NoRecord:
         raise UsageError(NOTHING_STORED)
 
     def finish(self, fields: JsonObject, usage: Usage, *, compactions: int, entries: int) -> None:
+        raise UsageError(NOTHING_STORED)
+
+    def spend(self, usage: Usage) -> None:
         raise UsageError(NOTHING_STORED)
 
 

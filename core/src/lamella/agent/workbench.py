@@ -10,6 +10,7 @@ from functools import cached_property
 
 from attrs import evolve, field, frozen
 
+from lamella.agent.accounting import total_usage
 from lamella.agent.compaction import Compactor
 from lamella.agent.cut import measure_context
 from lamella.agent.environment import Environment
@@ -32,6 +33,7 @@ from lamella.types.host import SilentTurn, Trigger, TurnInfo
 from lamella.types.messages import (
     AssistantMessage,
     Message,
+    Usage,
     UserMessage,
     text_of,
 )
@@ -208,6 +210,7 @@ class Workbench:
             reply = await unless_aborted(work, self.aborted)
         except TimeoutError:
             raise ModelError(f"no summary within {limit:g} s (compaction.timeout_seconds)") from None
+        self.record.spend(reply.usage or Usage())
         text = spoken(text_of(reply.content, "\n")).strip()
         if not text:
             raise ModelError("the model gave an empty summary")
@@ -235,6 +238,7 @@ class Workbench:
         )
         history = self.history() if wanted.history is None else list(wanted.history)
         result = await run_loop([UserMessage(wanted.prompt)], history, setup, _unheard)
+        self.record.spend(total_usage(result.messages))
         text = text_of(result.reply.content) if result.reply else ""
         return SilentTurn(text, result.error is None, str(result.error) if result.error else "")
 

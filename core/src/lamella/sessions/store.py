@@ -189,21 +189,24 @@ class StoredRecord:
             if entry is None or entry.get("sessionId") != self.session_id:
                 return entry
             merged = {k: v for k, v in {**entry, **fields}.items() if v is not None}
-            totals = dict(mapping_of(merged, "lifetimeUsage"))
-            for name, value in (
-                ("input", usage.input),
-                ("output", usage.output),
-                ("cacheRead", usage.cache_read),
-                ("cacheWrite", usage.cache_write),
-                ("cost", usage.cost.total),
-            ):
-                totals[name] = (number_of(totals, name) or 0) + value
-            merged["lifetimeUsage"] = totals
+            merged["lifetimeUsage"] = _added(merged, usage)
             merged["compactionCount"] = count_of(merged, "compactionCount") + compactions
             known = integer_of(merged, "transcriptEntries")
             merged["transcriptEntries"] = self._count(merged) if known is None else known + entries
             merged["updatedAt"] = unix_ms()
             return merged
+
+        self.index.update(self.key, change)
+
+    def spend(self, usage: Usage) -> None:
+        """Add a model call outside the conversation to the totals, as `finish` does with a turn's."""
+        if usage == Usage():
+            return
+
+        def change(entry: dict[str, Any] | None) -> dict[str, Any] | None:
+            if entry is None or entry.get("sessionId") != self.session_id:
+                return entry
+            return {**entry, "lifetimeUsage": _added(entry, usage)}
 
         self.index.update(self.key, change)
 
@@ -213,3 +216,17 @@ class StoredRecord:
             return max(count_lines(self.index.transcript_path(entry)) - 1, 0)  # the first line is the header
         except OSError:
             return None
+
+
+def _added(entry: JsonObject, usage: Usage) -> dict[str, Any]:
+    """The totals of an entry with this usage."""
+    totals = dict(mapping_of(entry, "lifetimeUsage"))
+    for name, value in (
+        ("input", usage.input),
+        ("output", usage.output),
+        ("cacheRead", usage.cache_read),
+        ("cacheWrite", usage.cache_write),
+        ("cost", usage.cost.total),
+    ):
+        totals[name] = (number_of(totals, name) or 0) + value
+    return totals
