@@ -123,7 +123,8 @@ class SyncReport:
 
     `failed` could not be taken in; `skipped` is left out on purpose (links, unusable names). `rebuilt`
     says why the index had to be made anew, or is empty. `embedded` counts texts that were given a
-    vector; `degraded` says why some have none, or is empty.
+    vector; `degraded` says why some have none, or is empty. `problem`: what else went wrong, such as the
+    chosen backend that could not be brought up to date, so that the report is that of its fallback.
     """
 
     workspace: str
@@ -138,6 +139,7 @@ class SyncReport:
     skipped: tuple[FileProblem, ...] = ()
     embedded: int = 0
     degraded: str = ""
+    problem: str = ""
 
     @property
     def ok(self) -> bool:
@@ -165,7 +167,8 @@ class BackendContext:
 
     `embedders` are those on offer, by name. `extra_paths`: Markdown files and folders beside the usual
     ones, as they are configured (see `lamella.memory.roots`). `transcripts`: a folder whose session
-    transcripts count as memory too; None: none do. `scan_memory` takes both.
+    transcripts count as memory too; None: none do. `scan_memory` takes both. `search_seconds`: how long a
+    search may take before another backend answers it, so that shorter limits can be derived; None: no limit.
     """
 
     agent_id: str
@@ -174,6 +177,7 @@ class BackendContext:
     embedders: Mapping[str, EmbedderRegistration] = field(factory=dict, repr=False)
     extra_paths: tuple[str, ...] = ()
     transcripts: Path | None = None
+    search_seconds: float | None = None
 
 
 @runtime_checkable
@@ -203,6 +207,17 @@ class MemoryBackend(Protocol):
 
     def close(self) -> None:
         """Release files and connections. May be called more than once."""
+
+
+@runtime_checkable
+class ProbingBackend(MemoryBackend, Protocol):
+    """A backend that can tell cheaply whether it would answer. It need not."""
+
+    def probe(self) -> None:
+        """Find out whether a search could be answered. Raises `MemoryUnavailable` that says why not.
+
+        Called beside `sync` perhaps, never beside a search or a `status`.
+        """
 
 
 class BackendFactory(Protocol):
@@ -393,3 +408,11 @@ class WatchingMemory(Protocol):
 
     def watch(self, told: Callable[[WatchEvent], None], stopped: threading.Event) -> None:
         """Sync, and again after every change of a file, until `stopped` is set; `told` hears of each sync."""
+
+
+@runtime_checkable
+class ProbingMemory(Protocol):
+    """A memory that can find out whether the backend that is configured answers, and not only its fallback."""
+
+    def probe(self) -> None:
+        """Ask it now, also when it is left alone after a failure. Raises `MemoryUnavailable` that says why not."""
