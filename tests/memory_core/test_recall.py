@@ -15,11 +15,12 @@ from notes import make_workspace
 from lamella.models.scripted import ScriptedModel
 from lamella.runtime import Runtime
 from lamella.text.estimate import estimate_text
+from lamella.text.recalled import MOST_QUESTION_CHARS, question_of
 from lamella.types.events import Notice
 from lamella.types.memory import MemoryHit, SearchQuery
 from lamella.types.messages import text_of
 from lamella_memory_core import MemoryCore
-from lamella_memory_core.recall.block import CLOSING, MOST_QUESTION_CHARS, OPENING, question_of, recalled
+from lamella_memory_core.recall.block import CLOSING, OPENING, recalled
 
 # --- the block --------------------------------------------------------------------------------------------
 

@@ -127,7 +127,7 @@ def test_another_embedder_never_meets_the_vectors_of_the_first(tmp_path: Path) -
 def test_a_question_that_cannot_be_embedded_is_answered_by_words(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lamella_memory_core.meaning.embedding.QUESTION_SECONDS", 0.05)
+    monkeypatch.setattr("lamella.memory.meaning.QUESTION_SECONDS", 0.05)
     workspace, words = make_workspace(tmp_path, PETS), WordVectors(mode=mode)
     backend = opened(workspace, words)
     found = ask(backend, "kitten")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from lamella.errors import LamellaError, MemoryUnavailable, UsageError
+from lamella.memory.errand import Errand, StillRunning
+from lamella.memory.meaning import QUESTION_SECONDS, Meaning, NoMeaning
 from lamella.memory.scan import Scan, scan_memory
 from lamella.types.memory import (
     BackendContext,
@@ -23,12 +25,11 @@ from lamella.types.memory import (
     SyncReport,
 )
 from lamella_memory_core.config import Config
-from lamella_memory_core.errand import Errand, StillRunning
 from lamella_memory_core.index.chunking import Chunking
 from lamella_memory_core.index.database import is_busy
 from lamella_memory_core.index.growth import Growth
 from lamella_memory_core.index.index import Emptied, Index
-from lamella_memory_core.meaning.embedding import QUESTION_SECONDS, Meaning, NoMeaning
+from lamella_memory_core.meaning.vectors import checked
 from lamella_memory_core.ranking.style import style_of
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class SqliteBackend:
         self._chunking = Chunking(
             config.chunk_tokens, config.chunk_overlap, config.chunk_rule, redacted=config.redact_notes
         )
-        self._meaning = Meaning(config.embedder, context.embedders)
+        self._meaning = Meaning(config.embedder, context.embedders, checked)
         self._index = self._index_in(context.state_dir)
         self._passing: tempfile.TemporaryDirectory[str] | None = None
         self._why_passing = ""
@@ -211,7 +212,8 @@ class SqliteBackend:
             changed = report is not None and bool(report.added or report.updated or report.removed)
             problem = self._index.fill_within(VECTOR_SECONDS, changed=changed)
             problems += [problem] if problem else []
-        return self._meaning.question(query.text)
+        vector: Singles = self._meaning.question(query.text)
+        return vector
 
     def _until_closed(self, progress: ProgressListener | None = None) -> ProgressListener:
         """A listener that ends a sync when the memory is closed."""

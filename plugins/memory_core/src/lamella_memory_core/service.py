@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from lamella.errors import LamellaError, MemoryUnavailable
+from lamella.memory.errand import Errand
 from lamella.memory.paths import CURATED, CURATED_LOWER, FOLDER, is_note
 from lamella.memory.reading import read_memory
 from lamella.memory.roots import extra_roots
@@ -30,7 +31,6 @@ from lamella.types.memory import (
     WatchEvent,
 )
 from lamella_memory_core.config import Config
-from lamella_memory_core.errand import Errand
 from lamella_memory_core.following.folders import Root
 from lamella_memory_core.following.upkeep import Upkeep
 from lamella_memory_core.following.watch import Watch

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import asdict, evolve, frozen
 
 from lamella.errors import LamellaError, MemoryUnavailable
+from lamella.memory.meaning import Meaning
 from lamella.memory.scan import Scan
 from lamella.types.memory import MemoryHit, ProgressListener, SearchQuery, SyncReport, traits_of
 from lamella_memory_core.index.chunking import Chunking
@@ -21,7 +22,7 @@ from lamella_memory_core.index.growth import Growth
 from lamella_memory_core.index.staleness import files_behind
 from lamella_memory_core.index.sync import sync_index
 from lamella_memory_core.index.texts import in_transcripts
-from lamella_memory_core.meaning.embedding import Filler, Meaning
+from lamella_memory_core.meaning.embedding import Filler
 from lamella_memory_core.ranking.search import search_index
 from lamella_memory_core.ranking.style import Style
 from lamella_memory_core.warm.shelf import Shelf

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 
 from lamella.errors import LamellaError
+from lamella.memory.errand import Errand, StillRunning
 from lamella.text.days import unix_ms
+from lamella.text.recalled import question_of
 from lamella.types.events import Notice
 from lamella.types.hooks import BeforePromptBuild, PromptAddition
 from lamella.types.host import Host
 from lamella.types.memory import MemoryResults, SearchQuery
 from lamella_memory_core.config import Config
-from lamella_memory_core.errand import Errand, StillRunning
 from lamella_memory_core.privacy import visible_to
-from lamella_memory_core.recall.block import Recalled, question_of, recalled
+from lamella_memory_core.recall.block import Recalled, recalled
 from lamella_memory_core.service import Memory
 
 # Turns that somebody waits for with a prompt of his own; those of heartbeats and flushes have fixed texts.

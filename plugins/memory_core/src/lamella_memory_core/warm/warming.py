@@ -10,8 +10,8 @@ import logging
 from pathlib import Path
 
 from lamella.errors import LamellaError
+from lamella.memory.errand import Errand
 from lamella.types.memory import Embedder
-from lamella_memory_core.errand import Errand
 from lamella_memory_core.index.database import Database
 from lamella_memory_core.lexical.stems import Stems
 from lamella_memory_core.warm.catalog import read_stamp
