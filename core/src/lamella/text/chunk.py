@@ -8,15 +8,16 @@ line that is too long for one chunk is cut, at a blank if there is one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import accumulate, pairwise
 
 from attrs import frozen
 
 _HEAVY = (
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00010000-\U0010ffff]"
 )
-_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _ENTRY = re.compile(r"#{1,6}\s|[-*+]\s|\d{1,9}[.)]\s")
 _UNITS_PER_TOKEN = 4
 
@@ -36,14 +37,27 @@ class Chunk:
 
 
 @frozen(slots=True)
-class _Piece:
-    """A line, or a part of a very long one; line end included. `units`: quarters of a token."""
+class _Pieces:
+    """A text's lines, and parts of those that are too long for one chunk, line ends included.
 
-    start: int
-    end: int
-    line: int
-    units: int
-    begins_entry: bool = False
+    Piece i is in line `lines[i]`, and is `source[offsets[i]:offsets[i + 1]]`; `units[i]` are the quarters of
+    a token before it, so both have one number more than there are pieces.
+    """
+
+    source: str
+    lines: Sequence[int]
+    offsets: Sequence[int]
+    units: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def is_blank(self, i: int) -> bool:
+        return not self.source[self.offsets[i] : self.offsets[i + 1]].strip()
+
+    def begins_entry(self, i: int) -> bool:
+        in_line = i > 0 and self.lines[i - 1] == self.lines[i]
+        return not in_line and _ENTRY.match(self.source, self.offsets[i], self.offsets[i + 1]) is not None
 
 
 def begins_entry(text: str) -> bool:
@@ -66,10 +80,10 @@ def chunk_text(source: str, *, size: int = 128, overlap: int = 32, by_entry: boo
     if size < 8 or overlap < 0:
         raise ValueError(f"expected size >= 8 and overlap >= 0, found {size} and {overlap}")
     budget, carried = size * _UNITS_PER_TOKEN, overlap * _UNITS_PER_TOKEN
-    groups = _pack(_pieces(source, budget), budget, carried, by_entry)
+    pieces = _pieces(source, budget)
     chunks: list[Chunk] = []
-    for group in groups:
-        chunk = _chunk(source, group)
+    for first, end in _groups(pieces, budget, carried, by_entry):
+        chunk = _chunk(pieces, first, end)
         # Blank lines fill a budget and belong to no chunk, so that one may lie within its neighbour.
         if chunk is None or (chunks and chunk.end <= chunks[-1].end):
             continue
@@ -81,31 +95,51 @@ def chunk_text(source: str, *, size: int = 128, overlap: int = 32, by_entry: boo
 
 @cache
 def _heavy() -> re.Pattern[str]:
-    return re.compile(_HEAVY)  # takes milliseconds, which ASCII texts need not pay
+    return re.compile(_HEAVY + "+")  # takes milliseconds, which ASCII texts need not pay
 
 
 def _units(text: str) -> int:
-    return len(text) if text.isascii() else len(text) + (_UNITS_PER_TOKEN - 1) * len(_heavy().findall(text))
+    return len(text) if text.isascii() else len(text) + (_UNITS_PER_TOKEN - 1) * len("".join(_heavy().findall(text)))
 
 
-def _pieces(source: str, budget: int) -> Iterator[_Piece]:
+def _pieces(source: str, budget: int) -> _Pieces:
+    lines = source.split("\n")
+    last = lines.pop()
+    lengths = [len(line) + 1 for line in lines]
+    if last:
+        lines.append(last)
+        lengths.append(len(last))
+    units = lengths
+    if not source.isascii():
+        units = [length + _units(line) - len(line) for line, length in zip(lines, lengths, strict=True)]
+    numbers: Sequence[int] = range(1, len(units) + 1)
+    if max(units, default=0) > budget:
+        numbers, lengths, units = _with_cuts(source, lengths, units, budget)
+    return _Pieces(source, numbers, list(accumulate(lengths, initial=0)), list(accumulate(units, initial=0)))
+
+
+def _with_cuts(
+    source: str, lengths: Sequence[int], units: Sequence[int], budget: int
+) -> tuple[list[int], list[int], list[int]]:
+    """Line numbers, lengths and units of pieces, from the lengths and units of lines."""
+    pieces: list[tuple[int, int, int]] = []
     end = 0
-    for number, line in enumerate(_LINE.findall(source), 1):
-        start, end = end, end + len(line)
-        units = _units(line)
-        if units <= budget:
-            yield _Piece(start, end, number, units, begins_entry(line))
+    for number, (length, weight) in enumerate(zip(lengths, units, strict=True), 1):
+        start, end = end, end + length
+        if weight <= budget:
+            pieces.append((number, length, weight))
         else:
-            yield from _cut_line(line, start, number, budget)
+            pieces += [(number, len(part), _units(part)) for part in _cut_line(source[start:end], budget)]
+    numbers, part_lengths, part_units = zip(*pieces, strict=True)
+    return list(numbers), list(part_lengths), list(part_units)
 
 
-def _cut_line(line: str, offset: int, number: int, budget: int) -> Iterator[_Piece]:
-    start, first = 0, True
+def _cut_line(line: str, budget: int) -> Iterator[str]:
+    start = 0
     while start < len(line):
         end = _cut_at(line, start, budget)
-        begins = first and begins_entry(line)
-        yield _Piece(offset + start, offset + end, number, _units(line[start:end]), begins)
-        start, first = end, False
+        yield line[start:end]
+        start = end
 
 
 def _cut_at(line: str, start: int, budget: int) -> int:
@@ -127,42 +161,42 @@ def _fit(line: str, start: int, budget: int) -> int:
     return end
 
 
-def _pack(pieces: Iterable[_Piece], budget: int, overlap: int, by_entry: bool) -> Iterator[list[_Piece]]:
-    current: list[_Piece] = []
-    total = 0
-    for piece in pieces:
-        if current and by_entry and piece.begins_entry:
-            yield current
-            current, total = [], 0
-        elif current and total + piece.units > budget:
-            yield current
-            current = _carry(current, overlap, budget - piece.units)
-            total = sum(p.units for p in current)
-        current.append(piece)
-        total += piece.units
-    if current:
-        yield current
+def _groups(pieces: _Pieces, budget: int, overlap: int, by_entry: bool) -> Iterator[tuple[int, int]]:
+    """What belongs to one chunk each: the first piece, and the one after the last."""
+    begins = [i for i in range(1, len(pieces)) if pieces.begins_entry(i)] if by_entry else []
+    for first, end in pairwise((0, *begins, len(pieces))):
+        yield from _pack(pieces.units, first, end, budget, overlap)
 
 
-def _carry(pieces: Sequence[_Piece], wanted: int, room: int) -> list[_Piece]:
-    """The last pieces: enough to reach `wanted`, but never more than there is `room` for."""
-    kept: list[_Piece] = []
-    total = 0
-    for piece in reversed(pieces[1:]):
-        if total >= wanted or total + piece.units > room:
-            break
-        kept.insert(0, piece)
-        total += piece.units
-    return kept
+def _pack(units: Sequence[int], first: int, stop: int, budget: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Groups of the pieces from `first` to before `stop`, as many as fit."""
+    end = first
+    while end < stop:
+        end = bisect_right(units, units[first] + budget, end + 1, stop + 1) - 1
+        yield first, end
+        if end < stop:
+            first = _carry(units, first, end, overlap, budget)
 
 
-def _chunk(source: str, pieces: Sequence[_Piece]) -> Chunk | None:
-    """The pieces as one chunk, without blank lines at its ends; None when nothing else is in them."""
-    written = [i for i, p in enumerate(pieces) if source[p.start : p.end].strip()]
-    if not written:
+def _carry(units: Sequence[int], first: int, end: int, wanted: int, budget: int) -> int:
+    """Where the group after `first` to `end` begins: so that it repeats `wanted` units, but never more than
+    there is room for before the piece at `end`."""
+    begin = end
+    while begin - 1 > first and units[end] - units[begin] < wanted and units[end + 1] - units[begin - 1] <= budget:
+        begin -= 1
+    return begin
+
+
+def _chunk(pieces: _Pieces, first: int, end: int) -> Chunk | None:
+    """Pieces as one chunk, without blank lines at its ends; None when nothing else is in them."""
+    last = end - 1
+    while first <= last and pieces.is_blank(first):
+        first += 1
+    while first < last and pieces.is_blank(last):
+        last -= 1
+    if first > last:
         return None
-    first, last = pieces[written[0]], pieces[written[-1]]
-    end = last.end
-    if source.endswith("\n", first.start, end):
-        end -= 2 if source.endswith("\r\n", first.start, end) else 1
-    return Chunk(source[first.start : end], first.line, last.line, first.start, end)
+    source, begin, stop = pieces.source, pieces.offsets[first], pieces.offsets[last + 1]
+    if source.endswith("\n", begin, stop):
+        stop -= 2 if source.endswith("\r\n", begin, stop) else 1
+    return Chunk(source[begin:stop], pieces.lines[first], pieces.lines[last], begin, stop)

@@ -36,6 +36,12 @@ _MARKS = (
 # Up to here no script is unspaced; most words begin so, and are told without a pattern.
 _LAST_SPACED = "\u0dff"
 _ASCII_TOKEN = re.compile(r"\w+", re.ASCII)
+# Byte by byte: letters in lower case, blanks for what is in no word. Several times faster than a pattern.
+_ASCII_WORDS = bytes(code if chr(code).isalnum() or code == ord("_") else ord(" ") for code in range(128)).lower()
+_ASCII_WORDS += b" " * 128
+# Chinese and Japanese punctuation and its compatible form. With these replaced, most text is normalised
+# already, and finding that out is far quicker than normalising.
+_WIDE = tuple(zip("，：；！？（）", ",:;!?()", strict=True))
 _ASCII_IDENTIFIER = re.compile(r"\w+(?:[-./:@#+']\w+)+", re.ASCII)
 
 TermKind = Literal["word", "prefix", "phrase"]
@@ -82,6 +88,8 @@ def fold(text: str) -> str:
     """The form in which text is compared: well-formed, compatibility forms unified, case folded."""
     if text.isascii():
         return text.lower()
+    for wide, narrow in _WIDE:
+        text = text.replace(wide, narrow)
     return unicodedata.normalize("NFKC", well_formed(text)).casefold()
 
 
@@ -96,10 +104,16 @@ def tokens(text: str) -> list[str]:
 
 def search_text(text: str) -> str:
     """What an index stores for `text`: its tokens, joined by blanks."""
-    folded = fold(text)
-    if folded.isascii():  # the same, several times faster
-        return " ".join(_ASCII_TOKEN.findall(folded))
-    return " ".join([_spread(run) if is_unspaced(run) else run for run in _token().findall(folded)])
+    if text.isascii():
+        return b" ".join(text.encode().translate(_ASCII_WORDS).split()).decode()
+    found: list[str] = []
+    for run in _token().findall(fold(text)):
+        if is_unspaced(run):
+            found += map(add, run, run[1:])
+            found.append(run[-1])
+        else:
+            found.append(run)
+    return " ".join(found)
 
 
 def query_terms(text: str) -> tuple[Term, ...]:
@@ -118,11 +132,6 @@ def query_terms(text: str) -> tuple[Term, ...]:
 def _runs(folded: str) -> Iterator[str]:
     pattern = _ASCII_TOKEN if folded.isascii() else _token()
     return (found[0] for found in pattern.finditer(folded))
-
-
-def _spread(run: str) -> str:
-    """A run of unspaced characters as tokens: its pairs, and its last character."""
-    return " ".join([*map(add, run, run[1:]), run[-1]])
 
 
 def _run_terms(run: str) -> Iterator[Term]:
