@@ -209,19 +209,40 @@ def test_config_check_reads_what_is_said_to_plugins(home: Path) -> None:
 
 
 def test_a_backend_that_is_not_installed_is_said_with_its_command(home: Path, workspace: Path) -> None:
-    lamella("config", "set", "memory.backend", "qmd", home=home, check=True)
+    lamella("config", "set", "memory.backend", "bm25", home=home, check=True)
     at = ("--workspace", workspace)
     asked = lamella("ask", "hello", *OFFLINE, *at, home=home, check=True)
-    assert "pip install lamella-qmd-backend" in asked.err
-    searched = lamella("memory", "search", "boiler", *at, home=home)
-    assert searched.code == 3
-    assert "'qmd' is not installed (on offer: sqlite)" in searched.err
-    assert "pip install lamella-qmd-backend" in searched.err
+    assert "pip install lamella-bm25-backend" in asked.err
+    searched = lamella("memory", "search", "boiler", *at, home=home, check=True)
+    assert "'bm25' is not installed (on offer: " in searched.out
+    assert "(pip install lamella-bm25-backend" in searched.out
+    assert "answered by sqlite" in searched.out
     checked = lamella("plugins", "check", home=home)
     assert checked.code == 1
-    assert "pip install lamella-qmd-backend" in checked.err
+    assert "pip install lamella-bm25-backend" in checked.err
+    examined = lamella("doctor", "--json", *at, home=home)
+    assert examined.code == 1
+    assert "pip install lamella-bm25-backend" in examined.out
     memory = lamella("status", "--json", *at, home=home, check=True).json[0]["memory"]
-    assert memory == {"slot": "memory-core", "backend": "qmd", "answers": None}
+    why = {"from": "bm25", "reason": "memory backend 'bm25' is not installed", "since": None, "retryAt": None}
+    assert memory == {"slot": "memory-core", "backend": "bm25", "answers": "sqlite", "fallback": why}
+    shown = lamella("status", "agent:main:main", *at, home=home, check=True).out
+    assert "backend bm25, answers sqlite, fallback memory backend 'bm25' is not installed\n" in shown
+
+
+def test_without_a_fallback_a_backend_that_is_not_installed_answers_nothing(home: Path, workspace: Path) -> None:
+    lamella("config", "set", "memory.backend", "bm25", home=home, check=True)
+    lamella("config", "set", "plugins.config.memory-core.fallback", "none", home=home, check=True)
+    at = ("--workspace", workspace)
+    asked = lamella("ask", "hello", *OFFLINE, *at, home=home, check=True)
+    assert "pip install lamella-bm25-backend" in asked.err
+    searched = lamella("memory", "search", "boiler", *at, home=home)
+    assert searched.code == 3
+    assert "'bm25' is not installed (on offer: " in searched.err
+    assert "pip install lamella-bm25-backend" in searched.err
+    assert lamella("plugins", "check", home=home).code == 1
+    memory = lamella("status", "--json", *at, home=home, check=True).json[0]["memory"]
+    assert memory == {"slot": "memory-core", "backend": "bm25", "answers": None, "fallback": None}
 
 
 def test_status_says_who_answers_searches(home: Path, workspace: Path) -> None:
@@ -229,7 +250,7 @@ def test_status_says_who_answers_searches(home: Path, workspace: Path) -> None:
     for plugin, answers in (("embedders", "sqlite"), ("memory-core", None)):
         for command in ("status", "sessions list"):
             (found,) = lamella(*command.split(), "--json", "--no-plugin", plugin, home=home, check=True).json
-            assert found["memory"] == {"slot": "memory-core", "backend": "sqlite", "answers": answers}
+            assert found["memory"] == {"slot": "memory-core", "backend": "sqlite", "answers": answers, "fallback": None}
     shown = lamella("status", "agent:main:main", home=home, check=True).out
     assert "memory: slot memory-core, backend sqlite, answers sqlite" in shown
     assert re.search(r"updatedAt: \d{4}-\d\d-\d\d \d\d:\d\d\n", shown)

@@ -83,7 +83,7 @@ def _backend_context(context: MemoryContext) -> object:
 
 def test_an_unknown_backend_says_what_to_install(workspace: Path) -> None:
     with pytest.raises(MemoryUnavailable, match="'qmd' is not installed") as caught:
-        Memory(memory_context(workspace, backend="qmd"))
+        Memory(memory_context(workspace, backend="qmd"), Config(fallback="none"))
     assert "pip install" in caught.value.hint
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from lamella.cli.exit_codes import INTERRUPTED, say_error
 from lamella.cli.render import Renderer
 from lamella.cli.turns import interruptible, load_images
 from lamella.errors import UsageError
+from lamella.types.events import Notice
 from lamella.types.message_json import dump_usage
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ def ask(
     runtime = open_runtime(common, model=wanted.model, system_prompt=wanted.system)
     stream = Out.is_terminal() and not as_json
     runtime.listeners.append(Renderer(stream=stream, quiet=quiet or as_json))
+    told: list[Notice] = []
+    runtime.listeners.append(lambda event: told.append(event) if isinstance(event, Notice) else None)
 
     async def run() -> TurnResult:
         async with runtime, wanted.open(runtime) as session:
@@ -59,7 +63,7 @@ def ask(
 
     result = asyncio.run(run())
     if as_json:
-        Out.json(result_json(runtime, result))
+        Out.json(result_json([*runtime.notices, *(n for n in told if n not in runtime.notices)], result))
     elif result.text and (not stream or result.handled):
         Out.write(result.text)
     return finish(result)
@@ -90,7 +94,7 @@ def finish(result: TurnResult) -> int:
     return result.error.exit_code
 
 
-def result_json(runtime: Runtime, result: TurnResult) -> dict[str, Any]:
+def result_json(notices: Sequence[Notice], result: TurnResult) -> dict[str, Any]:
     reply = result.reply
     error = result.error
     return {
@@ -102,6 +106,6 @@ def result_json(runtime: Runtime, result: TurnResult) -> dict[str, Any]:
         "usage": dump_usage(result.usage),
         "compactions": result.compactions,
         "silent": result.silent,
-        "notices": [{"code": n.code, "message": n.message} for n in runtime.notices],
+        "notices": [{"code": n.code, "message": n.message} for n in notices],
         "error": {"type": type(error).__name__, "message": str(error)} if error else None,
     }

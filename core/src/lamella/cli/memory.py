@@ -48,7 +48,7 @@ def memory() -> None:
 @click.option("--force", is_flag=True, help="Rebuild the index from nothing.")
 @json_option
 def index(common: CommonOptions, force: bool, as_json: bool) -> int:
-    """Bring the index up to date. Exit code 1 when a file could not be read."""
+    """Bring the index up to date. Exit code 1 when a file could not be read, or the chosen backend failed."""
     runtime = open_runtime(common, need_workspace=True)
     with _open_memory(runtime) as service, progress_bar(wanted=not as_json) as advance:
         report = service.sync(force=force, progress=lambda p: advance(p.stage, p.done, p.total))
@@ -62,7 +62,9 @@ def index(common: CommonOptions, force: bool, as_json: bool) -> int:
             warn(f"left out: {problem.path}: {problem.reason}")
         if report.degraded:
             warn(f"note: {report.degraded}; passages without vectors are found by their words")
-    return 0 if report.ok else 1
+        if report.problem:
+            warn(f"failed: {report.problem}")
+    return 0 if report.ok and not report.problem else 1
 
 
 @memory.command("search")
@@ -100,7 +102,7 @@ def search(
     if as_json:
         Out.json(found.to_json())
     else:
-        Out.write(results_text(found))
+        Out.write(results_text(found, runtime.agent.timezone))
 
 
 @memory.command("get")

@@ -21,12 +21,20 @@ def report_text(report: SyncReport) -> str:
     return f"{report.workspace}: {report.seen} files, {', '.join(parts)}, {report.chunks} passages{rebuilt}."
 
 
-def results_text(found: MemoryResults) -> str:
-    """Hits for a person: citation, score, passage."""
+def results_text(found: MemoryResults, timezone: str = "") -> str:
+    """Hits for a person: citation, score, passage; and why it may not be all that there is."""
     parts = [f"{h.citation}  ({h.score:.2f}){_reasons(h)}\n{_indented(h.snippet)}" for h in found.hits]
     if found.degraded:
-        parts.append(f"note: {found.degraded.reason}; answered by {found.degraded.answered_by}")
+        why = found.degraded
+        times = _times(why.since, why.retry_at, timezone)
+        parts.append(f"note: {why.reason}; answered by {why.answered_by}{times}")
     return "\n\n".join(parts) or "Nothing found."
+
+
+def _times(since: float | None, retry_at: float | None, timezone: str) -> str:
+    """When a backend failed and when it is asked again, both in Unix seconds."""
+    named = (("since", since), ("asked again at", retry_at))
+    return "".join(f", {what} {local_minute(round(at * 1000), timezone)}" for what, at in named if at is not None)
 
 
 def _reasons(hit: MemoryHit) -> str:
@@ -46,6 +54,8 @@ def status_text(facts: Mapping[str, Any], timezone: str = "") -> str:
         if names[0] in left:
             text = shown(*(left.pop(name, None) for name in names))
             lines += [(label, text)] if text else []
+    if why := left.pop("fallback", None):
+        lines.insert(1, ("fallback", f"{why['reason']}{_times(why['since'], why['retryAt'], timezone)}"))
     if "lastSync" in left:
         at = left.pop("lastSync")
         lines.append(("last sync", local_minute(at, timezone) if at else "never"))
@@ -54,8 +64,9 @@ def status_text(facts: Mapping[str, Any], timezone: str = "") -> str:
     return "\n".join(f"{label}: {text}" for label, text in lines)
 
 
-def _backend(name: str, mode: str | None) -> str:
-    return f"{name} ({mode} search)" if mode else name
+def _backend(name: str, active: str | None, mode: str | None) -> str:
+    answers = f", answered by {active}" if active and active != name else ""
+    return f"{name}{answers} ({mode} search)" if mode else f"{name}{answers}"
 
 
 def _embedder(name: str, model: str | None) -> str:
@@ -95,7 +106,7 @@ _MOST_NAMED = 5
 
 # What the line is called, the facts that it shows, and how.
 _FACTS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
-    ("backend", ("backend", "mode"), _backend),
+    ("backend", ("backend", "active", "mode"), _backend),
     ("workspace", ("workspace",), str),
     ("extra paths", ("extraPaths",), ", ".join),
     ("embedder", ("embedder", "model"), _embedder),

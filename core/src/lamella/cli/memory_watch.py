@@ -44,8 +44,10 @@ def watch(common: CommonOptions, as_json: bool) -> None:
 
 def event_text(event: WatchEvent, timezone: str = "") -> str:
     """A sync in one line: when, why, and what came of it."""
-    outcome = report_text(event.report) if event.report is not None else f"failed: {event.error}"
-    return f"{local_minute(event.at, timezone)} {event.reason}: {outcome}"
+    report = event.report
+    outcome = report_text(report) if report is not None else f"failed: {event.error}"
+    problem = f" {report.problem}" if report is not None and report.problem else ""
+    return f"{local_minute(event.at, timezone)} {event.reason}: {outcome}{problem}"
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
 from lamella.errors import MemoryUnavailable, Problem
+from lamella.types.memory import ProbingMemory
 
 
 @click.group()
@@ -59,7 +60,9 @@ def check(common: CommonOptions, as_json: bool) -> int:
     broken = any(p.level == "error" for p in found)
     if not broken and runtime.settings.plugins.slots.memory != "none" and runtime.catalog.slot("memory"):
         try:
-            runtime.require_memory()
+            memory = runtime.require_memory()
+            if isinstance(memory, ProbingMemory):
+                memory.probe()
         except MemoryUnavailable as error:
             found.append(Problem("memory.backend", f"{error}; {error.hint}" if error.hint else str(error)))
             broken = True

@@ -16,10 +16,14 @@ from lamella.cli.common import (
     print_table,
     warn,
 )
+from lamella.config.schema import MemorySection
+from lamella.memory.cooling import read_cooling, shown
 from lamella.sessions.status import SessionStatus, session_status
 from lamella.text.width import clip
+from lamella.types.memory import Degraded
 
 if TYPE_CHECKING:
+    from lamella.plugins.catalog import PluginRecord
     from lamella.runtime import Runtime
     from lamella.sessions.store import Located
 
@@ -78,8 +82,21 @@ def memory_backend(runtime: Runtime) -> dict[str, Any]:
     if slot != "memory-core":
         return {"slot": slot, "backend": None, "answers": plugin.name if plugin else None}
     backend = runtime.settings.memory.backend
+    why = _why_another_answers(runtime, plugin, backend) if plugin is not None else None
     there = plugin is not None and backend in runtime.memory_backends
-    return {"slot": slot, "backend": backend, "answers": backend if there else None}
+    answers = why.answered_by if why is not None else backend if there else None
+    return {"slot": slot, "backend": backend, "answers": answers, "fallback": shown(why, backend) if why else None}
+
+
+def _why_another_answers(runtime: Runtime, plugin: PluginRecord, backend: str) -> Degraded | None:
+    """Why the backend that is chosen does not answer, as far as that is known without asking it."""
+    own = MemorySection().backend
+    if backend == own or own not in runtime.memory_backends or plugin.config.get("fallback") == "none":
+        return None
+    if backend not in runtime.memory_backends:
+        return Degraded(f"memory backend {backend!r} is not installed", own)
+    cooling = read_cooling(runtime.state_dir, backend)
+    return cooling.degraded() if cooling is not None else None
 
 
 def _row(state: SessionStatus) -> list[str]:
@@ -98,8 +115,10 @@ def status_text(state: SessionStatus, timezone: str = "") -> str:
         f"turn {c.turn}: {c.before} became {c.after} ({c.cause}, memory: {c.flush})" for c in state.compactions[-3:]
     )
     fields["findings"] = "; ".join(finding.message for finding in state.findings)
+    if isinstance(why := fields.get("memory", {}).get("fallback"), dict):
+        fields["memory"] = {**fields["memory"], "fallback": why["reason"]}
     fields["fresh"] = "yes" if state.fresh else "no, an estimate"
     for name in ("totals", "memory"):
-        parts = fields.get(name, {}).items()
+        parts = [(key, value) for key, value in fields.get(name, {}).items() if (key, value) != ("fallback", None)]
         fields[name] = ", ".join(f"{key} {value if value is not None else 'nobody'}" for key, value in parts)
     return "\n".join(f"{name}: {value}" for name, value in fields.items() if value != "")

@@ -15,6 +15,7 @@ from lamella.doctor.finding import FIX, Finding, Level
 from lamella.errors import ConfigError, LamellaError, Problem, UsageError
 from lamella.text.days import file_stamp
 from lamella.text.files import write_atomic
+from lamella.types.memory import ProbingMemory
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
@@ -117,7 +118,10 @@ def check_memory(runtime: Runtime) -> Iterator[Finding]:
         return  # without memory on purpose; a missing plugin is told by its own check
     where = f"memory backend {runtime.settings.memory.backend}"
     try:
-        facts = runtime.require_memory().status()
+        memory = runtime.require_memory()
+        if isinstance(memory, ProbingMemory):
+            memory.probe()
+        facts = memory.status()
     except LamellaError as error:
         yield Finding("error", where, str(error), _command(error.hint) or "lamella plugins list")
         return

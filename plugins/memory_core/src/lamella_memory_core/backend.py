@@ -24,6 +24,7 @@ from lamella.types.memory import (
     SyncProgress,
     SyncReport,
 )
+from lamella_memory_core.choices import MEANING_OFF
 from lamella_memory_core.config import Config
 from lamella_memory_core.index.chunking import Chunking
 from lamella_memory_core.index.database import is_busy
@@ -229,7 +230,7 @@ class SqliteBackend:
     def _model(self) -> tuple[str | None, str]:
         """The identity of the embedder; or None, and why meanings are not compared."""
         if not self._meaning.wanted:
-            return None, 'search by meaning is off: embedder is none; "static" turns it on'
+            return None, f'{MEANING_OFF}: embedder is none; "static" turns it on'
         try:
             return self._meaning.embedder(QUESTION_SECONDS).identity, ""
         except NoMeaning as error:

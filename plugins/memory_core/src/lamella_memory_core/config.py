@@ -6,7 +6,7 @@ from attrs import frozen
 from attrs.validators import optional
 
 from lamella.config.schema import between, file_names, not_empty, one_of, setting
-from lamella_memory_core.choices import CHUNK_RULES, FUSIONS, LINES, STANDARDISED
+from lamella_memory_core.choices import CHUNK_RULES, FALLBACKS, FUSIONS, KEYWORDS, LINES, STANDARDISED
 
 
 @frozen(slots=True)
@@ -51,6 +51,22 @@ class Config:
     )
     search_wait_seconds: float = setting(
         10.0, "How long a search waits for the index to catch up with the files.", check=between(0, 600)
+    )
+    fallback: str = setting(
+        KEYWORDS,
+        "What sqlite keeps, to answer for another backend that fails: keywords, full (meaning too), or none: "
+        "then nobody answers.",
+        check=one_of(*FALLBACKS),
+    )
+    backend_timeout_seconds: float = setting(
+        10.0,
+        "How long a search by another backend than sqlite may take, before sqlite answers it.",
+        check=between(0.1, 600),
+    )
+    backend_retry_seconds: float = setting(
+        60.0,
+        "How long a backend that failed is left alone; doubled with each failure, up to 10 minutes.",
+        check=between(0.1, 86_400),
     )
     sync_on_session_start: bool = setting(True, "Bring the index up to date in the background of a new session.")
     sync_on_search: bool = setting(True, "Bring the index up to date before each search.")

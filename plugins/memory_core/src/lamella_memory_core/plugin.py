@@ -11,6 +11,7 @@ from lamella_memory_core.config import Config as _Config
 
 if TYPE_CHECKING:
     from lamella.types.hooks import (
+        AfterToolCall,
         AgentEnded,
         BeforeCompaction,
         BeforePromptBuild,
@@ -75,13 +76,20 @@ class MemoryCore:
         return await flush.before_compaction(event, host) if flush is not None else None
 
     @hookimpl
+    async def after_tool_call(self, event: AfterToolCall, host: Host) -> None:
+        self._tell_news(host)
+
+    @hookimpl
     async def agent_end(self, event: AgentEnded, host: Host) -> None:
+        self._tell_news(host)
         if self._flush is not None:
             self._flush.turn_ended(host)
 
     @hookimpl
     async def before_prompt_build(self, event: BeforePromptBuild, host: Host) -> PromptAddition | None:
-        return await self._recaller.before_prompt(event, host) if self._recaller is not None else None
+        recalled = await self._recaller.before_prompt(event, host) if self._recaller is not None else None
+        self._tell_news(host)
+        return recalled
 
     @hookimpl
     def register_tools(self, context: RegistrationContext) -> Iterable[Tool]:
@@ -102,6 +110,11 @@ class MemoryCore:
 
             self._flush = Flush(self._memory.writer, self.config)
         return self._flush
+
+    def _tell_news(self, host: Host) -> None:
+        """Tell who watches the run of each change of who answers searches."""
+        for notice in self._memory.news() if self._memory is not None else ():
+            host.emit(notice)
 
     def _open_sqlite(self, context: BackendContext) -> MemoryBackend:
         from lamella_memory_core.backend import open_sqlite  # SQLAlchemy is loaded when it is used

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from lamella.errors import LamellaError, MemoryUnavailable
+from lamella.errors import LamellaError
 from lamella.memory.errand import Errand
+from lamella.memory.fallback import FallbackBackend
+from lamella.memory.pairing import RESTORED
 from lamella.memory.paths import CURATED, CURATED_LOWER, FOLDER, is_note
 from lamella.memory.reading import read_memory
 from lamella.memory.roots import extra_roots
 from lamella.memory.scan import IGNORED_FOLDERS
 from lamella.text.days import human_day, unix_ms, zone
 from lamella.types.memory import (
-    BackendContext,
     MemoryBackend,
     MemoryResults,
     MemoryText,
     MemoryWrite,
+    ProbingBackend,
     ProgressListener,
     Provenance,
     SearchQuery,
     SyncReport,
     WatchEvent,
 )
+from lamella_memory_core.backends import choose_backend
+from lamella_memory_core.choices import FULL, MEANING_OFF
 from lamella_memory_core.config import Config
 from lamella_memory_core.following.folders import Root
 from lamella_memory_core.following.upkeep import Upkeep
@@ -38,9 +44,12 @@ from lamella_memory_core.index.synced import note_synced, read_synced, what_fail
 
 if TYPE_CHECKING:
     from lamella.memory.writer import MemoryWriter
+    from lamella.types.events import Notice
     from lamella.types.hooks import MemoryContext
 
 log = logging.getLogger(__name__)
+
+_MOST_NOTICES = 16  # a program that never runs a turn fetches none
 
 
 class Memory:
@@ -51,13 +60,16 @@ class Memory:
     """
 
     def __init__(self, context: MemoryContext, config: Config | None = None) -> None:
-        """Raises `MemoryUnavailable` when the chosen backend is not on offer, `UsageError` for an
-        unknown time zone."""
+        """Raises `MemoryUnavailable` when the chosen backend is not on offer and nothing answers for it,
+        `UsageError` for an unknown time zone."""
         self._context = context
         self._config = config or Config()
         zone(context.timezone)  # an unknown one is told now, not at the first note
-        self._backend = _open_backend(context, self._config)
-        self._one_search = threading.Lock()
+        self._notices: deque[Notice] = deque(maxlen=_MOST_NOTICES)
+        self._backend = choose_backend(context, self._config, self._told)
+        # One with another behind it has a queue of its own, which the other need not wait in.
+        queues = isinstance(self._backend, FallbackBackend)
+        self._one_search = nullcontext() if queues else threading.Lock()
         self._one_sync = threading.Lock()
         self._searched = False
         self._closed = False
@@ -76,6 +88,15 @@ class Memory:
         from lamella.memory.writer import MemoryWriter
 
         return MemoryWriter(self._context.workspace, self._context.state_dir, self._context.timezone)
+
+    def news(self) -> list[Notice]:
+        """Changes of who answers that nobody has been told of yet."""
+        return [self._notices.popleft() for _ in range(len(self._notices))]
+
+    def probe(self) -> None:
+        """Implements `lamella.types.memory.ProbingMemory`."""
+        if isinstance(self._backend, ProbingBackend):
+            self._backend.probe()
 
     def search(self, query: SearchQuery) -> MemoryResults:
         if query.today is None:
@@ -125,7 +146,12 @@ class Memory:
     def status(self) -> dict[str, Any]:
         synced = read_synced(self._context.state_dir)
         facts = self._backend.status()
+        if facts.get("fallback") and str(facts.get("problem")).startswith(MEANING_OFF):
+            facts["problem"] = None  # a fallback that keeps keywords only is as it should be
         return {
+            "backend": self._backend.name,
+            "active": self._backend.name,
+            "fallback": None,
             **facts,
             "lastSync": synced.at,
             "lastError": synced.error or None,
@@ -140,6 +166,12 @@ class Memory:
         self._upkeep.close()
         if self._background is not None:
             self._background.wait(2.0)
+
+    def _told(self, notice: Notice) -> None:
+        """A backend that is back has not seen what has changed while it was left alone."""
+        self._notices.append(notice)
+        if notice.code == RESTORED and not self._closed:
+            self.sync_in_background()
 
     def _search_up_to_date(self, query: SearchQuery) -> MemoryResults:
         """Search, after a look at the files unless the index is known to hold them all."""
@@ -181,6 +213,9 @@ class Memory:
             "recall before a turn": (self._config.auto_recall, "auto_recall = true"),
             "search of what was said in sessions": (self._config.session_memory, "session_memory = true"),
         }
+        if isinstance(self._backend, FallbackBackend):
+            full = self._config.fallback == FULL
+            switches["search by meaning when the chosen backend fails"] = (full, f'fallback = "{FULL}"')
         return [{"what": what, "turnOn": f"{section}.{how}"} for what, (on, how) in switches.items() if not on]
 
 
@@ -193,23 +228,3 @@ def _roots(context: MemoryContext, config: Config) -> list[Root]:
 
 def _extra_root(path: Path) -> Root:
     return Root(path.parent, frozenset((path.name,))) if is_note(path.name) else Root(path, ignored=IGNORED_FOLDERS)
-
-
-def _open_backend(context: MemoryContext, config: Config) -> MemoryBackend:
-    registered = context.backends.get(context.backend)
-    if registered is None:
-        on_offer = ", ".join(sorted(context.backends)) or "none"
-        raise MemoryUnavailable(
-            f"memory backend {context.backend!r} is not installed (on offer: {on_offer})",
-            hint=f"pip install lamella-{context.backend}-backend, or set memory.backend to one on offer.",
-        )
-    return registered.factory(
-        BackendContext(
-            context.agent_id,
-            context.workspace,
-            context.state_dir,
-            context.embedders,
-            extra_paths=config.extra_paths,
-            transcripts=context.sessions_dir if config.session_memory else None,
-        )
-    )

@@ -53,5 +53,5 @@ def what_failed(report: SyncReport) -> str:
     """What a sync that came to its end could not do, or nothing."""
     failed = [f"{problem.path}: {problem.reason}" for problem in report.failed[:3]]
     more = len(report.failed) - len(failed)
-    parts = [*failed, *([f"{more} more files"] if more else []), *([report.degraded] if report.degraded else [])]
-    return "; ".join(parts)
+    more_files = [f"{more} more files"] if more else []
+    return "; ".join([*failed, *more_files, *filter(None, (report.degraded, report.problem))])
