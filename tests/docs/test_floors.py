@@ -18,6 +18,7 @@ FLOORS = {
     "runtime": 6,
     "session": 6,
     "doctor": 6,
+    "mcp": 6,
     "agent": 5,
     "moving": 5,
     "context": 4,

@@ -266,7 +266,8 @@ class Runtime:
             raise MemoryUnavailable("memory is switched off: plugins.slots.memory is none")
         record = next((r for r in self.catalog.records if r.name == slot), None)
         backend = self.settings.memory.backend
-        if self.memory_backends and backend not in self.memory_backends:
+        is_on = record is not None and record.state == "on"
+        if is_on and self.memory_backends and backend not in self.memory_backends:
             on_offer = ", ".join(sorted(self.memory_backends))
             raise MemoryUnavailable(
                 f"memory backend {backend!r} is not installed (on offer: {on_offer})",

@@ -26,6 +26,7 @@ COMMANDS = {
     "export": ("lamella.cli.moving:export", "Write sessions for other programs."),
     "import": ("lamella.cli.moving:import_", "Take over what other programs have."),
     "init": ("lamella.cli.init:init", "Make a workspace from templates."),
+    "mcp": ("lamella.cli.mcp:mcp", "Serve memory to other programs over the Model Context Protocol."),
     "memory": ("lamella.cli.memory:memory", "Search and keep long-term memory."),
     "plugins": ("lamella.cli.plugins:plugins", "List and check plugins."),
     "sessions": ("lamella.cli.sessions:sessions", "List, show, search, export and keep sessions in order."),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lamella.errors import ToolError
 from lamella.text.javascript import js_json, js_number
 from lamella.types.messages import JsonObject
+from lamella.types.model import ToolSpec
 from lamella.types.tools import Tool
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _MAX_ECHOED_STRING = 500
 _NOTHING = object()
 
 
-def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def validate_arguments(tool: Tool | ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with types converted where needed; the input is left as it is.
 
     Raises `ToolError` that lists every problem and the arguments as they were received.
