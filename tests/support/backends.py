@@ -76,7 +76,7 @@ class Mood:
             if mood == FAILS:
                 raise MemoryUnavailable(REASON, hint=HINT)
             if mood == RAISES:
-                raise ValueError(f"{REASON}\nTraceback: 第二行")
+                raise ValueError(f"{REASON}\nsecond line 第二行")
         finally:
             with self._lock:
                 self._busy -= 1

@@ -94,7 +94,7 @@ def rig(tmp_path: Path) -> Rig:
     ("mood", "reason"),
     [
         (FAILS, REASON),
-        (RAISES, f"ValueError: {REASON} Traceback: 第二行"),
+        (RAISES, f"ValueError: {REASON} second line 第二行"),
         (WRONG, "shaky: it answered with list, expected MemoryResults"),
         (NOT_OPENED, REASON),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
-from lamella.errors import MemoryUnavailable, Problem
+from lamella.errors import LamellaError, Problem
 from lamella.types.memory import ProbingMemory
 
 
@@ -63,9 +63,11 @@ def check(common: CommonOptions, as_json: bool) -> int:
             memory = runtime.require_memory()
             if isinstance(memory, ProbingMemory):
                 memory.probe()
-        except MemoryUnavailable as error:
+        except LamellaError as error:
             found.append(Problem("memory.backend", f"{error}; {error.hint}" if error.hint else str(error)))
             broken = True
+        finally:
+            runtime.close()
     if as_json:
         problems = [{"key": p.path, "message": p.message, "level": p.level} for p in found]
         Out.json({"ok": not broken, "problems": problems})

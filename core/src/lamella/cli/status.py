@@ -80,7 +80,7 @@ def memory_backend(runtime: Runtime) -> dict[str, Any]:
     slot = runtime.settings.plugins.slots.memory
     plugin = runtime.catalog.slot("memory")
     if slot != "memory-core":
-        return {"slot": slot, "backend": None, "answers": plugin.name if plugin else None}
+        return {"slot": slot, "backend": None, "answers": plugin.name if plugin else None, "fallback": None}
     backend = runtime.settings.memory.backend
     why = _why_another_answers(runtime, plugin, backend) if plugin is not None else None
     there = plugin is not None and backend in runtime.memory_backends
