@@ -1,0 +1,52 @@
+"""Vectors of new texts, which QMD makes with a model that the user configures."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from attrs import evolve, frozen
+
+from lamella_qmd_backend.config import Config
+from lamella_qmd_backend.faults import failure_of
+from lamella_qmd_backend.output import parse_embedded, parse_status
+from lamella_qmd_backend.runner import INDEX, Runner
+from lamella_qmd_backend.state import State
+
+log = logging.getLogger(__name__)
+
+_FIRST_WAIT, _LONGEST_WAIT = 60.0, 3600.0
+_LOG_CHARS = 20_000
+
+
+@frozen(slots=True)
+class Embedded:
+    """The state after `qmd embed`, and how many texts were given a vector."""
+
+    state: State
+    count: int = 0
+
+
+def is_embedding_due(state: State, config: Config, *, force: bool = False) -> bool:
+    """Whether a model is configured and new texts may wait no longer; not so soon after a failure."""
+    now = time.time()
+    if not config.models.embed or now < state.embed_after:
+        return False
+    return force or not state.embedded_at or now - state.embedded_at >= config.update.embed_interval_minutes * 60
+
+
+def embed(runner: Runner, state: State, config: Config) -> Embedded:
+    """Give new texts vectors. A failure is noted, and puts the next attempt off: 60 s, doubled up to an hour."""
+    began = time.time()
+    seconds = config.update.embed_timeout_seconds
+    ran = runner.run(*INDEX, "embed", timeout=seconds, cap=_LOG_CHARS, tail=True)
+    if ran.code == 0 and not ran.timed_out:
+        told = runner.run(*INDEX, "status", timeout=config.limits.timeout_seconds, cap=_LOG_CHARS)
+        pending = parse_status(told.out).pending or 0
+        state = evolve(state, embedded_at=began, pending=pending, embed_failures=0, embed_after=0.0, embed_error="")
+        return Embedded(state, parse_embedded(ran.out))
+    problem = str(failure_of(ran, "qmd embed"))
+    log.warning("new texts have no vectors: %s", problem)
+    wait = min(_FIRST_WAIT * 2**state.embed_failures, _LONGEST_WAIT)
+    failures = state.embed_failures + 1
+    return Embedded(evolve(state, embed_failures=failures, embed_after=time.time() + wait, embed_error=problem))

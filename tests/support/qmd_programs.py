@@ -1,0 +1,116 @@
+"""Stand-ins of qmd, backends on them, and notes to search."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from attrs import define, evolve
+
+from lamella.types.memory import BackendContext, MemoryResults, SearchQuery
+from lamella_qmd_backend.backend import QmdBackend
+from lamella_qmd_backend.config import Config, Limits, Update
+
+SCRIPT = Path(__file__).with_name("stand_in_qmd.py")
+
+
+@define
+class StandIn:
+    """A `qmd` in a folder of its own; see `stand_in_qmd`."""
+
+    folder: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> StandIn:
+        folder.mkdir(parents=True, exist_ok=True)
+        program = folder / "qmd"
+        program.write_text(f"#!{sys.executable} -ES\n{SCRIPT.read_text('utf-8')}", "utf-8")
+        program.chmod(0o755)
+        return cls(folder)
+
+    @property
+    def command(self) -> str:
+        return str(self.folder / "qmd")
+
+    def play(self, mode: str, sub: str = "") -> None:
+        """Fail in this way from now on; an empty mode ends it."""
+        path = self.folder / (f"mode.{sub}" if sub else "mode")
+        if mode:
+            path.write_text(mode)
+        else:
+            path.unlink(missing_ok=True)
+
+    def be(self, version: str) -> None:
+        (self.folder / "version").write_text(version)
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return _lines(self.folder / "calls.jsonl")
+
+    def calls_of(self, sub: str) -> list[dict[str, Any]]:
+        return [call for call in self.calls if sub in call["argv"]]
+
+    @property
+    def queries(self) -> list[dict[str, Any]]:
+        """What the server was asked."""
+        return _lines(self.folder / "queries.jsonl")
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@define
+class Scene:
+    """A workspace, a stand-in and a backend on them."""
+
+    workspace: Path
+    state: Path
+    qmd: StandIn
+    config: Config
+    context: BackendContext
+    backends: list[QmdBackend]
+
+    @classmethod
+    def make(cls, folder: Path, **settings: Any) -> Scene:
+        workspace, state = folder / "ws", folder / "state"
+        (workspace / "memory").mkdir(parents=True)
+        qmd = StandIn.make(folder / "bin")
+        # Searches are by the command line unless a test wants the server; nothing is put off.
+        usual: dict[str, Any] = {
+            "command": qmd.command,
+            "mcp": False,
+            "limits": Limits(timeout_seconds=20.0),
+            "update": Update(debounce_seconds=0.0, busy_seconds=1.0),
+        }
+        config = Config(**{**usual, **settings})
+        return cls(workspace, state, qmd, config, BackendContext("main", workspace, state), [])
+
+    @property
+    def backend(self) -> QmdBackend:
+        """The one backend; made when it is first asked for."""
+        return self.backends[0] if self.backends else self.another()
+
+    def another(self, **settings: Any) -> QmdBackend:
+        """One more backend on the same state, as another process would have."""
+        made = QmdBackend(self.context, evolve(self.config, **settings))
+        self.backends.append(made)
+        return made
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    def search(self, text: str, **fields: Any) -> MemoryResults:
+        return self.backend.search(SearchQuery(text, **fields))
+
+    def paths(self, text: str, **fields: Any) -> list[str]:
+        return [hit.path for hit in self.search(text, **fields).hits]
+
+    def close(self) -> None:
+        for backend in self.backends:
+            backend.close()
