@@ -11,6 +11,7 @@ from attrs import frozen
 from lamella.errors import MemoryUnavailable, ModelError, UsageError
 from lamella.memory.writer import MemoryWriter
 from lamella.sessions.transcript import SessionFile
+from lamella.types.entries import Entry
 from lamella.types.events import Notice
 from lamella.types.host import SilentTurn, TurnInfo, WriteMode
 from lamella.types.memory import MemoryWrite, Provenance
@@ -127,6 +128,9 @@ class SessionHost:
 
     def latest_entry(self, custom_type: str) -> Any:
         return self._file.latest_custom(custom_type)
+
+    def entries(self) -> Sequence[Entry]:
+        return self._file.branch_entries()
 
     def replace_messages(self, replacements: Mapping[str, Message]) -> None:
         self._file.replace_messages(replacements)

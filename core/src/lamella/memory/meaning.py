@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lamella.errors import LamellaError
@@ -68,6 +68,10 @@ class Meaning:
         if not vector.any():
             raise NoMeaning(f"embedder {self.name} knows no word of the question")
         return vector
+
+    def embed(self, texts: Sequence[str], embedder: Embedder) -> Any:
+        """float32 (len(texts), dimensions), by an embedder that `embedder` gave. Raises `NoMeaning`."""
+        return self.guarded(lambda: self._check(embedder.embed_documents(texts), len(texts), embedder))
 
     def guarded(self, action: Callable[[], T]) -> T:
         """Do something with the embedder; what it raises becomes `NoMeaning`."""

@@ -51,19 +51,20 @@ class _Document:
         tokens = search_text(text)
         words: Counter[str] = Counter()
         for token, count in Counter(tokens.split()).items():
-            words[_stem(token)] += count
+            words[stem(token)] += count
         return cls(f" {tokens} ", words, words.total())
 
     def count(self, term: Term) -> int:
         """How often a term is in the text."""
         match term.kind:
             case "word":
-                return self.words[_stem(term.text)]
+                return self.words[stem(term.text)]
             case "phrase":
                 return self.tokens.count(f" {term.text} ")
             case "prefix":
                 return self.tokens.count(f" {term.text}")
 
 
-def _stem(token: str) -> str:
+def stem(token: str) -> str:
+    """A word without its English ending; words of other alphabets stay."""
     return _ENDING.sub("", token) if token.isascii() else token

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from attrs import frozen
 
 if TYPE_CHECKING:
+    from lamella.types.entries import Entry
     from lamella.types.events import Notice
     from lamella.types.memory import MemoryWrite
     from lamella.types.messages import AssistantMessage, JsonObject, Message, ModelMessage
@@ -102,6 +103,10 @@ class Host(Protocol):
 
         Only as far back as the branch is loaded: at least what the context is made of.
         """
+        ...
+
+    def entries(self) -> Sequence[Entry]:
+        """The entries of the current branch, root first, only as far back as it is loaded."""
         ...
 
     def replace_messages(self, replacements: Mapping[str, Message]) -> None:

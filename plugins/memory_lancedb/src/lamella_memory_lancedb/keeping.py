@@ -1,0 +1,199 @@
+"""Keeping a memory: once, not against the user's will, and told where it came from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from attrs import evolve, frozen
+
+from lamella.errors import UsageError
+from lamella.memory.meaning import Meaning, NoMeaning
+from lamella.text.days import unix_ms
+from lamella.text.redact import redact
+from lamella.text.unicode import well_formed
+from lamella.types.host import SHARED_CHATS
+from lamella_memory_lancedb.config import SESSION, SHARED, Config
+from lamella_memory_lancedb.search.finding import Finder
+from lamella_memory_lancedb.search.sameness import says_the_same
+from lamella_memory_lancedb.store.memory import (
+    CATEGORIES,
+    Memory,
+    Origin,
+    Reader,
+    Tombstone,
+    new_id,
+    text_hash,
+)
+from lamella_memory_lancedb.store.store import Store
+
+if TYPE_CHECKING:
+    from lamella_memory_lancedb.arrays import Singles
+
+Action: TypeAlias = Literal["created", "duplicate", "forgotten"]
+MOST_TEXT_CHARS = 20_000
+_LOOKED_AT = 5
+
+
+@frozen(slots=True)
+class Kept:
+    """What came of a text: `memory` is the new one, or (duplicate) the one that says the same already; None
+    when it was forgotten before, and so is not kept again."""
+
+    action: Action
+    memory: Memory | None = None
+
+
+class Keeper:
+    """Writes memories. Blocking; all methods raise `MemoryUnavailable`."""
+
+    def __init__(self, store: Store, meaning: Meaning, finder: Finder, config: Config) -> None:
+        self._store = store
+        self._meaning = meaning
+        self._finder = finder
+        self._config = config
+
+    def keep(
+        self,
+        text: str,
+        origin: Origin,
+        *,
+        category: str = "other",
+        importance: float = 0.7,
+        wanted: bool = True,
+    ) -> Kept:
+        """Store a text, secrets masked, unless its like is there.
+
+        `wanted`: somebody asked for it, so that it is stored even if it was forgotten before. Without a
+        vector, since the embedder fails, it is stored all the same and gets one later. Raises `UsageError`
+        for an empty text, a category or importance that there is not.
+        """
+        memory = _made(text, origin, category, importance)
+        vector, identity = self._vector(memory.text)
+        with self._store.writing():
+            reader = self.scope(origin)
+            same = self._said_before(memory, vector, identity, reader)
+            if same is not None:
+                return Kept("duplicate", same)
+            if wanted:
+                self._store.exhume(memory.hash, reader.agents)
+            elif self._was_forgotten(memory, vector, identity, reader):
+                return Kept("forgotten")
+            self._store.insert([memory], [vector], identity)
+            kept = self._store.settle(memory)
+        self._store.tidy_if_due()
+        return Kept("created" if kept.id == memory.id else "duplicate", kept)
+
+    def change(self, memory: Memory, **fields: Any) -> Memory:
+        """Store a memory with another text, category or importance; its id, time and origin stay."""
+        text = _clean(fields.get("text", memory.text))
+        changed = (
+            evolve(memory, **fields)
+            if "text" not in fields
+            else evolve(memory, **{**fields, "text": text, "hash": text_hash(text)})
+        )
+        _check(changed.category, changed.importance)
+        changed = evolve(changed, updated_at=unix_ms())
+        vector, identity = self._vector(changed.text)
+        with self._store.writing():
+            self._store.replace(changed, vector, identity)
+        return changed
+
+    def forget(self, memories: list[Memory]) -> None:
+        """Delete memories so that their texts leave the disk, and remember not to capture them again."""
+        if not memories:
+            return
+        vectors = [self._vector(memory.text) for memory in memories]
+        now = unix_ms()
+        stones = [
+            Tombstone(memory.hash, memory.agent, memory.session_key, now, identity, vector)
+            for memory, (vector, identity) in zip(memories, vectors, strict=True)
+        ]
+        with self._store.writing():
+            self._store.bury(stones)
+            self._store.remove([memory.id for memory in memories])
+
+    def scope(self, origin: Origin) -> Reader:
+        """What a new memory is compared with: what its readers see, so that a chat that others read is not
+        told what is private."""
+        config = self._config
+        in_public = origin.chat in SHARED_CHATS and not config.private_in_groups
+        agents = None if config.scope == SHARED else frozenset((origin.agent,))
+        return Reader(agents, origin.session_key if config.scope == SESSION else "", in_public)
+
+    def _vector(self, text: str) -> tuple[Singles | None, str]:
+        """The vector and its embedder's identity; None and nothing when it cannot be had now."""
+        if not self._meaning.wanted:
+            return None, ""
+        try:
+            embedder = self._meaning.embedder(_OPENING_SECONDS)
+            vector = self._meaning.embed([text], embedder)[0]
+        except NoMeaning:
+            return None, ""
+        return (vector, embedder.identity) if vector.any() else (None, "")
+
+    def _said_before(self, memory: Memory, vector: Any, identity: str, reader: Reader) -> Memory | None:
+        same = self._store.by_hash(memory.hash, reader)
+        label = self._store.label()
+        if same is not None or vector is None or label is None or label.identity != identity:
+            return same
+        for near, cosine in self._store.nearest(vector, _LOOKED_AT, reader):
+            if cosine >= self._config.duplicate_threshold and says_the_same(near.text, memory.text):
+                return near
+        return None
+
+    def _was_forgotten(self, memory: Memory, vector: Any, identity: str, reader: Reader) -> bool:
+        for stone in self._store.tombstones():
+            if (reader.agents is not None and stone.agent not in reader.agents) or (
+                reader.session_key and stone.session_key != reader.session_key
+            ):
+                continue
+            if stone.hash == memory.hash:
+                return True
+            if vector is None or stone.vector is None or stone.identity != identity:
+                continue
+            if (
+                sum(a * b for a, b in zip(vector.tolist(), stone.vector, strict=True))
+                >= self._config.duplicate_threshold
+            ):
+                return True
+        return False
+
+
+_OPENING_SECONDS = 10.0
+
+
+def _made(text: str, origin: Origin, category: str, importance: float) -> Memory:
+    clean = _clean(text)
+    _check(category, importance)
+    now = unix_ms()
+    return Memory(
+        new_id(),
+        clean,
+        text_hash(clean),
+        importance,
+        category,
+        now,
+        now,
+        origin.agent,
+        origin.session_key,
+        origin.session_id,
+        origin.entry_id,
+        origin.source,
+        origin.chat,
+    )
+
+
+def _clean(text: str) -> str:
+    clean = redact(well_formed(text)).replace("\0", "").strip()
+    if not clean:
+        raise UsageError("the text of a memory is empty")
+    if len(clean) > MOST_TEXT_CHARS:
+        raise UsageError(f"a memory has {len(clean)} characters, expected at most {MOST_TEXT_CHARS}")
+    return clean
+
+
+def _check(category: str, importance: float) -> None:
+    if category not in CATEGORIES:
+        raise UsageError(f"category {category!r}: expected one of {', '.join(CATEGORIES)}")
+    if not 0 <= importance <= 1:
+        raise UsageError(f"importance {importance}: expected 0 to 1")

@@ -1,0 +1,1 @@
+"""Finding memories, and telling whether two of them say the same."""

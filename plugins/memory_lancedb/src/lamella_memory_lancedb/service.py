@@ -1,0 +1,368 @@
+"""Long-term memory of one agent: what the command line, other programs, the tools and the hooks use."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from lamella.errors import LamellaError, MemoryPathError, UsageError
+from lamella.memory.errand import Errand
+from lamella.memory.meaning import Meaning, NoMeaning
+from lamella.types.host import SHARED_CHATS, ChatType
+from lamella.types.memory import (
+    Degraded,
+    MemoryHit,
+    MemoryResults,
+    MemoryText,
+    MemoryWrite,
+    ProgressListener,
+    Provenance,
+    SearchQuery,
+    SyncProgress,
+    SyncReport,
+)
+from lamella_memory_lancedb.config import AGENT, SECTION, SESSION, Config
+from lamella_memory_lancedb.keeping import Keeper
+from lamella_memory_lancedb.search.finding import Finder, Found
+from lamella_memory_lancedb.store.database import load
+from lamella_memory_lancedb.store.location import locate
+from lamella_memory_lancedb.store.memory import FOLDER, Memory, Origin, Reader, checked_prefix
+from lamella_memory_lancedb.store.store import EVERYTHING, Store
+
+if TYPE_CHECKING:
+    from lamella.types.hooks import MemoryContext
+
+NAME = "lancedb"
+_GROUP = 128  # texts that are embedded at once
+_OPENING_SECONDS = 10.0
+log = logging.getLogger(__name__)
+
+
+class MemoryNotFound(UsageError, LookupError):
+    """No memory has that id."""
+
+    exit_code = 4
+
+
+@frozen(slots=True)
+class Stats:
+    """Numbers on memories: how many in all, by category, by source, and how many lack a vector."""
+
+    total: int
+    by_category: Mapping[str, int]
+    by_source: Mapping[str, int]
+    without_vector: int
+    forgotten: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "total": self.total,
+            "byCategory": dict(self.by_category),
+            "bySource": dict(self.by_source),
+            "withoutVector": self.without_vector,
+            "forgotten": self.forgotten,
+        }
+
+
+class Memories:
+    """Implements `lamella.types.memory.MemoryService`. Methods block; several threads may call them.
+
+    All raise `MemoryUnavailable` when the store cannot be used; the next call tries again.
+    """
+
+    def __init__(self, context: MemoryContext, config: Config) -> None:
+        from lamella_memory_lancedb.vectors import check  # numpy waits until something is compared
+
+        self.config = config
+        self.agent_id = context.agent_id
+        self.location = locate(config, context.state_dir)
+        self.meaning = Meaning(config.embedder, context.embedders, check)
+        self.store = Store(self.location, config, context.agent_id)
+        self.finder = Finder(self.store, self.meaning)
+        self._last_error = ""
+        self._warming: Errand[None] | None = None
+        self._one_embeds = threading.Lock()
+
+    @cached_property
+    def keeper(self) -> Keeper:
+        return Keeper(self.store, self.meaning, self.finder, self.config)
+
+    # --- who sees what ------------------------------------------------------------------------------------
+
+    def reader(self, session_key: str = "", chat: ChatType = "direct") -> Reader:
+        """What may be seen from a session of this key, in this type of chat. Without a key, as on the command
+        line, the memories of all sessions."""
+        config = self.config
+        in_public = chat in SHARED_CHATS and not config.private_in_groups
+        if config.scope == AGENT:
+            return Reader(frozenset((self.agent_id,)), "", in_public)
+        if config.scope == SESSION:
+            return Reader(frozenset((self.agent_id,)), session_key, in_public)
+        return Reader(frozenset(config.owners) or None, "", in_public)
+
+    # --- MemoryService ------------------------------------------------------------------------------------
+
+    def search(self, query: SearchQuery) -> MemoryResults:
+        """Memories by meaning and words. A hit's score is its strength as thresholds see it, at most 1."""
+        if query.sources and "memory" not in query.sources:
+            return MemoryResults((), NAME)
+        found = self.find(query.text, query.max_results + len(query.exclude))
+        hits = tuple(
+            _hit(found_hit.memory, min(max(found_hit.strength, 0.0), 1.0), parts)
+            for found_hit, parts in (
+                (hit, _parts(hit) if query.explain else None) for hit in found.above(query.min_score)
+            )
+            if found_hit.memory.path not in query.exclude
+        )
+        return MemoryResults(
+            hits[: query.max_results],
+            NAME,
+            Degraded(found.problem, NAME) if found.problem else None,
+            in_step=True,
+            mode="hybrid" if found.model else "keyword",
+            embedder=self.config.embedder if self.meaning.wanted else "",
+            model=found.model,
+        )
+
+    def read(self, path: str, *, start_line: int = 1, lines: int | None = None) -> MemoryText:
+        """A memory as `memories/<id>`, or by the beginning of its id."""
+        folder, _, name = path.strip().partition("/")
+        if folder != FOLDER or not name:
+            raise MemoryPathError(f"{path[:80]!r} is not a memory", hint=f"Memories are named {FOLDER}/<id>.")
+        try:
+            memory = self.get(name)
+        except MemoryNotFound:
+            return MemoryText("missing", path)
+        except UsageError as error:
+            raise MemoryPathError(str(error)) from None
+        texts = memory.text.split("\n")
+        last = len(texts) if lines is None else min(start_line + lines - 1, len(texts))
+        if start_line > last:
+            return MemoryText("empty", memory.path, total_lines=len(texts))
+        shown = "\n".join(texts[start_line - 1 : last])
+        return MemoryText("ok", memory.path, shown, start_line, last, len(texts), last < len(texts))
+
+    def append(self, text: str, *, path: str | None = None, provenance: Provenance) -> MemoryWrite:
+        """Store a text as a memory. A text that is there already is not stored again: 0 bytes are written."""
+        if path is not None:
+            raise MemoryPathError(f"{path[:80]!r}: memories have no files", hint="Leave the path out.")
+        origin = Origin(
+            self.agent_id,
+            provenance.actor,
+            provenance.session_key,
+            provenance.session_id,
+            provenance.entry_id,
+        )
+        kept = self.keeper.keep(text, origin)
+        assert kept.memory is not None  # only what nobody asked for can be refused
+        size = len(kept.memory.text.encode()) if kept.action == "created" else 0
+        return MemoryWrite(kept.memory.path, 1, kept.memory.text.count("\n") + 1, size)
+
+    def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
+        """Make vectors that are missing and tidy the table; `force`: make all vectors anew."""
+        shown = self.location.shown
+        if force:
+            embedded, problem = self.reindex(progress), ""
+        else:
+            embedded, problem = self._embed_missing(progress)
+            self.store.tidy()
+        total = self.store.count()
+        return SyncReport(
+            shown,
+            total,
+            updated=embedded,
+            unchanged=total - embedded,
+            chunks=total,
+            embedded=embedded,
+            degraded=problem,
+        )
+
+    def status(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            "backend": NAME,
+            "mode": "keyword",
+            "embedder": self.config.embedder,
+            "model": None,
+            "problem": None,
+            "uri": self.location.shown,
+            "scope": self.config.scope,
+            "agent": self.agent_id,
+            "memories": 0,
+            "visible": 0,
+            "version": None,
+            "dimensions": None,
+            "storedBy": None,
+            "withoutVector": 0,
+            "lastError": self._last_error or None,
+            "off": self._off(),
+        }
+        try:
+            label = self.store.label()
+            if label is not None:
+                facts |= {"version": label.version, "dimensions": label.dimensions, "storedBy": label.identity or None}
+                facts |= self.store.facts()
+                facts["visible"] = self.store.count(self.reader())
+                facts["withoutVector"] = self.store.count_without_vector()
+        except LamellaError as error:
+            facts["problem"] = str(error)
+            return facts
+        try:
+            facts["model"] = self.finder.usable_embedder().identity
+            facts["mode"] = "hybrid"
+        except NoMeaning as error:
+            facts["problem"] = str(error)
+        return facts
+
+    def close(self) -> None:
+        if self._warming is not None:
+            self._warming.wait(5.0)
+        self.store.close()
+
+    # --- what the tools, the hooks and `lamella ltm` use --------------------------------------------------
+
+    def find(self, text: str, limit: int, reader: Reader | None = None) -> Found:
+        """Memories that bear on a text, strongest first."""
+        return self.finder.find(text, self.reader() if reader is None else reader, limit)
+
+    def get(self, name: str, reader: Reader | None = None) -> Memory:
+        """The memory with this id, or the one whose id begins so. Raises `MemoryNotFound`, and `UsageError`
+        for what is no id or begins several."""
+        prefix = checked_prefix(name)
+        found = self.store.get(prefix, self.reader() if reader is None else reader)
+        if not found:
+            raise MemoryNotFound(f"no memory has the id {name.strip()}")
+        if len(found) > 1:
+            ids = ", ".join(sorted(m.id for m in found))
+            raise UsageError(f"{name.strip()} is the beginning of several ids: {ids}")
+        return found[0]
+
+    def page(
+        self, offset: int = 0, limit: int = 50, *, categories: Sequence[str] = (), reader: Reader | None = None
+    ) -> list[Memory]:
+        """Memories, newest first."""
+        return self.store.page(self.reader() if reader is None else reader, offset, limit, categories)
+
+    def forget(self, memories: Sequence[Memory]) -> int:
+        """Delete memories, leave a tombstone of each, and take their texts off the disk. The number of them."""
+        self.keeper.forget(list(memories))
+        return len(memories)
+
+    def forget_all(self, reader: Reader | None = None) -> int:
+        """Forget all that a reader may see. The number of memories."""
+        seen = self.reader() if reader is None else reader
+        return self.forget(self.store.page(seen, 0, self.store.count(seen)))
+
+    def export(self, reader: Reader | None = None) -> Iterator[str]:
+        """All memories as lines of JSON, oldest first, without vectors."""
+        seen = self.reader() if reader is None else reader
+        for memory in reversed(self.store.page(seen, 0, self.store.count(seen))):
+            yield json.dumps(memory.to_json(), ensure_ascii=False)
+
+    def stats(self, reader: Reader | None = None) -> Stats:
+        seen = self.reader() if reader is None else reader
+        memories = self.store.page(seen, 0, self.store.count(seen))
+        return Stats(
+            len(memories),
+            _counted(m.category for m in memories),
+            _counted(m.source for m in memories),
+            self.store.count_without_vector(),
+            len(self.store.tombstones()),
+        )
+
+    def reindex(self, progress: ProgressListener | None = None) -> int:
+        """Make all vectors anew with the embedder in use; the number of memories.
+
+        What is stored meanwhile waits. Until the new vectors are whole, the old ones answer. Raises
+        `NoMeaning` when the embedder cannot be used: nothing has changed then.
+        """
+        if not self.meaning.wanted:
+            raise NoMeaning('embedder is none; "static" turns search by meaning on')
+        embedder = self.meaning.embedder()
+        with self.store.writing():
+            memories = self.store.page(EVERYTHING, 0, self.store.count())
+            if memories:
+                self.store.rebuild(embedder.identity, self._embedded(memories, progress))
+        return len(memories)
+
+    def warm_up(self) -> None:
+        """Begin to load lancedb and the embedder in the background, once; what goes wrong is told when it is
+        used."""
+        if self._warming is None:
+            self._warming = Errand(self._load, "lamella-lancedb")
+
+    def note_error(self, error: Exception) -> None:
+        """Remember for `status` what went wrong last."""
+        self._last_error = str(error)
+
+    # --- within -------------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        try:
+            load()
+            self._embed_missing(None)
+            self.find("memory", 1)
+        except LamellaError as error:
+            self.note_error(error)
+            log.warning("warming up: %s", error)
+
+    def _embed_missing(self, progress: ProgressListener | None) -> tuple[int, str]:
+        """Vectors for memories that have none: how many, and why not all have one."""
+        label = self.store.label()
+        if label is None or not self.meaning.wanted:
+            return 0, ""
+        try:
+            embedder = self.meaning.embedder(_OPENING_SECONDS)
+            if label.identity and (label.identity, label.dimensions) != (embedder.identity, embedder.dimensions):
+                self.finder.usable_embedder()  # raises what there is to say
+            if not self.store.count_without_vector():
+                return 0, ""
+            with self._one_embeds, self.store.writing():
+                missing = self.store.unembedded()
+                if missing:
+                    self.store.set_vectors(self._embedded(missing, progress), embedder.identity)
+                return len(missing), ""
+        except NoMeaning as error:
+            return 0, str(error)
+
+    def _embedded(self, memories: Sequence[Memory], progress: ProgressListener | None) -> dict[str, Any]:
+        """Vectors by id; a memory whose words the embedder does not know has none."""
+        embedder = self.meaning.embedder()
+        vectors: dict[str, Any] = {}
+        for start in range(0, len(memories), _GROUP):
+            if progress is not None:
+                progress(SyncProgress("vectors", start, len(memories)))
+            group = memories[start : start + _GROUP]
+            rows = self.meaning.embed([m.text for m in group], embedder)
+            vectors |= {m.id: row for m, row in zip(group, rows, strict=True)}
+        return vectors
+
+    def _off(self) -> list[dict[str, str]]:
+        """What the settings have switched off, and what switches it on."""
+        config = self.config
+        switches = {
+            "recall before a turn": (config.auto_recall, "auto_recall = true"),
+            "capture after a turn": (config.auto_capture, "auto_capture = true"),
+            "search by meaning": (self.meaning.wanted, 'embedder = "static"'),
+        }
+        return [{"what": what, "turnOn": f"{SECTION}.{how}"} for what, (on, how) in switches.items() if not on]
+
+
+def _hit(memory: Memory, score: float, parts: Mapping[str, float | None] | None) -> MemoryHit:
+    return MemoryHit(memory.path, 1, memory.text.count("\n") + 1, score, memory.text, "memory", parts)
+
+
+def _parts(hit: Any) -> dict[str, float | None]:
+    return {"cosine": hit.evidence.cosine, "words": hit.evidence.words}
+
+
+def _counted(names: Iterator[str] | Any) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items()))

@@ -1,0 +1,68 @@
+"""Rows of a table in another form: with other vectors, or from another version. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lamella_memory_lancedb.store.memory import Memory, is_id, new_id, text_hash
+from lamella_memory_lancedb.store.schema import LIGHT, VECTOR, label_of, memories_schema, memory_rows
+
+if TYPE_CHECKING:
+    from lamella_memory_lancedb.arrays import Singles
+
+
+def rewritten(
+    old: pa.Table | None, identity: str, vectors: Mapping[str, Singles], more: Sequence[Memory] = ()
+) -> pa.Table:
+    """The rows with the vectors that are given, by id; others keep theirs when the identity stays."""
+    old_identity, dimensions = "", 1
+    if old is not None:
+        label = label_of(old.schema)
+        old_identity, dimensions = label.identity, label.dimensions
+    kept = old_identity == identity
+    if vectors:
+        dimensions = len(next(iter(vectors.values())))
+    schema = memories_schema(identity, dimensions)
+    parts = [] if old is None else [_with_vectors(old, schema, vectors, kept)]
+    if more:
+        parts.append(memory_rows(more, [vectors.get(m.id) for m in more], schema))
+    return pa.concat_tables(parts).combine_chunks() if parts else memory_rows((), (), schema)
+
+
+def from_openclaw(old: pa.Table, agent: str) -> pa.Table:
+    """The rows of a table as OpenClaw's plugin of this name writes it: ids and times stay; its vectors go,
+    since it does not say whose they are."""
+    memories = []
+    for row in old.to_pylist():
+        text = str(row.get("text") or "")
+        if row.get("id") == "__schema__" or not text.strip():
+            continue
+        created = int(row.get("createdAt") or 0)
+        memories.append(
+            Memory(
+                str(row["id"]) if is_id(str(row.get("id"))) else new_id(),
+                text,
+                text_hash(text),
+                float(row.get("importance") or 0.7),
+                str(row.get("category") or "other"),
+                created,
+                created,
+                agent=str(row.get("agentId") or agent),
+                source="openclaw",
+            )
+        )
+    return memory_rows(memories, [None] * len(memories), memories_schema("", 1))
+
+
+def _with_vectors(old: pa.Table, schema: pa.Schema, vectors: Mapping[str, Singles], kept: bool) -> pa.Table:
+    column = old[VECTOR].combine_chunks()
+    if vectors or not kept:
+        ids = old["id"].to_pylist()
+        before: list[Any] = column.to_pylist() if kept else [None] * len(ids)
+        new = [vectors[name].tolist() if name in vectors else was for name, was in zip(ids, before, strict=True)]
+        column = pa.array(new, schema.field(VECTOR).type)
+    light = [old[name] for name in LIGHT]
+    return pa.Table.from_arrays([*light, column], schema=schema)

@@ -1,0 +1,346 @@
+"""Memories in a LanceDB table: reading by reader, and writing one writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lamella.errors import MemoryUnavailable
+from lamella_memory_lancedb.config import Config
+from lamella_memory_lancedb.store.database import Database, tidy_all
+from lamella_memory_lancedb.store.location import Location
+from lamella_memory_lancedb.store.lock import WriteLock
+from lamella_memory_lancedb.store.memory import (
+    Memory,
+    Reader,
+    Tombstone,
+    checked_id,
+    ids_condition,
+    memory_of,
+    quoted,
+)
+from lamella_memory_lancedb.store.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from lamella_memory_lancedb.arrays import Singles
+    from lamella_memory_lancedb.store.schema import Label
+    from lamella_memory_lancedb.store.snapshot import Snapshot
+
+MEMORIES, FORGOTTEN = "memories", "forgotten"
+EVERYTHING = Reader()
+
+
+class Store:
+    """Blocking; may be used by several threads and processes at once. All raise `MemoryUnavailable`.
+
+    What looks and then writes does both within `writing`.
+    """
+
+    def __init__(self, location: Location, config: Config, agent: str = "main") -> None:
+        """`agent` becomes the owner of memories that name none, in a table of an older version."""
+        self.location = location
+        self._agent = agent
+        self._config = config
+        self._database = Database(location)
+        self._lock = WriteLock(location, config.lock_seconds)
+        self._upkeep = Upkeep(config.optimize_writes, config.optimize_hours, config.index_rows)
+        self._snapshot: Snapshot | None = None
+        self._one_loads = threading.Lock()
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    def label(self) -> Label | None:
+        """What the table says of itself; None when there is none. A table of an older version is brought up
+        to this one first."""
+        label = self._database.read(MEMORIES, _label, None)
+        if label is None or label.version:
+            return label
+        with self.writing():
+            self._migrate()
+        return self._database.read(MEMORIES, _label, None)
+
+    def count(self, reader: Reader = EVERYTHING) -> int:
+        condition = reader.condition() or None
+        return int(self._read(lambda table: table.count_rows(condition), 0))
+
+    def get(self, prefix: str, reader: Reader = EVERYTHING, *, most: int = 10) -> list[Memory]:
+        """Memories whose id begins so, at most `most`. `prefix` is one that `checked_prefix` gave."""
+        return self._select(f"starts_with(id, {quoted(prefix)})", reader, most)
+
+    def by_hash(self, digest: str, reader: Reader) -> Memory | None:
+        """The oldest memory with this text."""
+        found = self._select(f"hash = {quoted(digest)}", reader, 10)
+        return min(found, key=lambda m: (m.created_at, m.id), default=None)
+
+    def page(self, reader: Reader, offset: int, limit: int, categories: Sequence[str] = ()) -> list[Memory]:
+        """Memories, newest first."""
+        more = f"category IN ({', '.join(map(quoted, categories))})" if categories else ""
+        condition = " AND ".join(filter(None, (reader.condition(), more)))
+        heads = self._rows(condition, columns=("id", "created_at"))
+        heads.sort(key=lambda row: (-int(row["created_at"] or 0), str(row["id"])))
+        wanted = [str(row["id"]) for row in heads[offset : offset + limit]]
+        found = {m.id: m for m in self._select(ids_condition(wanted), EVERYTHING, len(wanted))} if wanted else {}
+        return [found[name] for name in wanted if name in found]
+
+    def nearest(self, vector: Singles, count: int, reader: Reader) -> list[tuple[Memory, float]]:
+        """Memories most like a vector of unit length, with the cosine, best first."""
+        if self._is_large():
+            return self._nearest_by_index(vector, count, reader)
+        snapshot = self._current()
+        return [] if snapshot is None else snapshot.nearest(vector, count, reader)
+
+    def cosines(self, vector: Singles, memories: Sequence[Memory]) -> dict[str, float]:
+        """The likeness of these memories, by id, as far as they have vectors."""
+        if self._is_large():
+            return self._cosines_by_rows(vector, memories)
+        snapshot = self._current()
+        found = {m.id: snapshot.cosine(m.id, vector) for m in memories} if snapshot is not None else {}
+        return {name: cosine for name, cosine in found.items() if cosine is not None}
+
+    def by_words(self, question: str, count: int, reader: Reader) -> list[Memory]:
+        """Memories with words of a question, best first, by LanceDB's own index."""
+        from lancedb.query import MatchQuery
+
+        def action(table: Any) -> list[dict[str, Any]]:
+            query = table.search(MatchQuery(question, "text"), query_type="fts")
+            condition = reader.condition()
+            if condition:
+                query = query.where(condition, prefilter=True)
+            rows: list[dict[str, Any]] = query.select([*_light(), "_score"]).limit(count).to_list()
+            return rows
+
+        return [memory_of(row) for row in self._read(action, [])]
+
+    def tombstones(self) -> list[Tombstone]:
+        rows: list[dict[str, Any]] = self._database.read(FORGOTTEN, lambda t: t.to_arrow().to_pylist(), [])
+        return [Tombstone(**row) for row in rows]
+
+    def unembedded(self) -> list[Memory]:
+        """Memories without a vector."""
+        return self._select("vector IS NULL", EVERYTHING, None)
+
+    def count_without_vector(self) -> int:
+        return int(self._read(lambda table: table.count_rows("vector IS NULL"), 0))
+
+    def facts(self) -> dict[str, Any]:
+        """Numbers for a status."""
+        version = self._read(lambda table: int(table.version), 0)
+        return {"tableVersion": version, "memories": self.count(), **self._upkeep.facts()}
+
+    # --- writing: within `writing` ------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        with self._lock.held():
+            yield
+
+    def insert(self, memories: Sequence[Memory], vectors: Sequence[Singles | None], identity: str) -> None:
+        """Add memories. Vectors of another embedder than the table's are left out, to be made later."""
+        from lamella_memory_lancedb.store.schema import memories_schema, memory_rows
+
+        label = self.label()
+        if label is None:
+            length = next((len(v) for v in vectors if v is not None), 1)
+            schema = memories_schema(identity if any(v is not None for v in vectors) else "", length)
+            self._make(memory_rows(memories, vectors, schema))
+            return
+        if not label.identity and any(v is not None for v in vectors):
+            self.rebuild(identity, {m.id: v for m, v in zip(memories, vectors, strict=True) if v is not None}, memories)
+            return
+        fitting = [v if identity == label.identity else None for v in vectors]
+        schema = memories_schema(label.identity, label.dimensions)
+        rows = memory_rows(memories, fitting, schema)
+        self._write(lambda table: table.add(rows))
+
+    def replace(self, memory: Memory, vector: Singles | None, identity: str) -> None:
+        """Put a memory in place of that with its id."""
+        self.remove([memory.id], purge=False)
+        self.insert([memory], [vector], identity)
+        self.purge()
+
+    def set_vectors(self, vectors: Mapping[str, Singles], identity: str) -> None:
+        """Give memories that have none their vectors, by id."""
+        self.rebuild(identity, vectors)
+
+    def remove(self, ids: Sequence[str], *, purge: bool = True) -> None:
+        """Delete memories; with `purge`, so that their texts leave the disk too."""
+        if not ids:
+            return
+        condition = ids_condition(ids)
+        self._write(lambda table: table.delete(condition))
+        if purge:
+            self.purge()
+
+    def bury(self, tombstones: Sequence[Tombstone]) -> None:
+        from lamella_memory_lancedb.store.schema import tombstone_rows
+
+        rows = tombstone_rows(tombstones)
+        table = self._database.table(FORGOTTEN)
+        if table is None:
+            self._database.write(FORGOTTEN, rows)
+        else:
+            self._database.guarded(lambda: table.add(rows))
+
+    def exhume(self, digest: str, agents: frozenset[str] | None) -> None:
+        """Take away the tombstones of a text that somebody wants back."""
+        table = self._database.table(FORGOTTEN)
+        if table is not None:
+            whose = Reader(agents).condition()
+            condition = " AND ".join(filter(None, (f"hash = {quoted(digest)}", whose)))
+            self._database.guarded(lambda: table.delete(condition))
+
+    def purge(self) -> None:
+        """Write the table anew and remove its older versions: deleting alone leaves texts on the disk.
+
+        In an object store another program may write just then, and would lose what it wrote: there, old
+        texts leave when the table is tidied.
+        """
+        if self.location.is_remote:
+            self._tidy()
+            return
+        label = self.label()
+        if label is not None:
+            self.rebuild(label.identity, {})
+
+    def rebuild(self, identity: str, vectors: Mapping[str, Singles], more: Sequence[Memory] = ()) -> None:
+        """Write all rows anew, with these vectors, by id, in place of theirs; and further memories.
+
+        With another identity than before, vectors that are not given are dropped: they cannot be compared.
+        """
+        from lamella_memory_lancedb.store.rewriting import rewritten
+
+        old = self._read(lambda table: table.to_arrow(), None)
+        self._make(rewritten(old, identity, vectors, more))
+
+    def settle(self, memory: Memory) -> Memory:
+        """After an insert into an object store: of the same text stored twice at once, keep one.
+
+        Who wrote last sees both. All who do delete the same one.
+        """
+        if not self.location.is_remote:
+            return memory
+        reader = Reader(frozenset((memory.agent,)))
+        same = self._select(f"hash = {quoted(memory.hash)}", reader, 100)
+        same = [m for m in same if m.session_key == memory.session_key] or [memory]
+        kept = min(same, key=lambda m: m.id)
+        self.remove([m.id for m in same if m.id != kept.id], purge=False)
+        return kept
+
+    def tidy_if_due(self) -> None:
+        table = self._database.table(MEMORIES)
+        if table is not None and self._database.guarded(lambda: self._upkeep.is_due(table)):
+            with self.writing():
+                self._tidy()
+
+    def tidy(self) -> None:
+        with self.writing():
+            self._tidy()
+
+    def close(self) -> None:
+        self._snapshot = None
+        self._database.close()
+
+    # --- within -------------------------------------------------------------------------------------------
+
+    def _tidy(self) -> None:
+        table = self._database.table(MEMORIES)
+        if table is not None:
+            self._database.guarded(lambda: self._upkeep.tidy(table))
+
+    def _make(self, rows: Any) -> None:
+        """Write the table anew with its index of words, and let nothing of the older one stay."""
+        table = self._database.write(MEMORIES, rows)
+        self._snapshot = None
+        self._database.guarded(lambda: self._upkeep.index_words(table))
+        if not self.location.is_remote:
+            self._database.guarded(lambda: tidy_all(table))
+
+    def _write(self, action: Any) -> None:
+        table = self._database.table(MEMORIES)
+        if table is None:
+            raise MemoryUnavailable(f"the memories at {self.location.shown} have gone")
+        self._database.guarded(lambda: action(table))
+        self._upkeep.wrote()
+
+    def _read(self, action: Any, otherwise: Any) -> Any:
+        return self._database.read(MEMORIES, action, otherwise)
+
+    def _is_large(self) -> bool:
+        return self.count() >= self._config.index_rows
+
+    def _current(self) -> Snapshot | None:
+        """The newest version of the table, in memory."""
+        version = self._read(lambda table: int(table.version), None)
+        if version is None:
+            return None
+        with self._one_loads:
+            if self._snapshot is None or self._snapshot.version != version:
+                self._snapshot = self._read(_snapshot, None)
+            return self._snapshot
+
+    def _select(self, condition: str, reader: Reader, most: int | None) -> list[Memory]:
+        whole = " AND ".join(filter(None, (condition, reader.condition())))
+        return [memory_of(row) for row in self._rows(whole, most, _light())]
+
+    def _rows(self, condition: str, most: int | None = None, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
+        def action(table: Any) -> list[dict[str, Any]]:
+            query = table.search().select(list(columns)).limit(most)
+            rows: list[dict[str, Any]] = (query.where(condition) if condition else query).to_list()
+            return rows
+
+        found: list[dict[str, Any]] = self._read(action, [])
+        return found
+
+    def _nearest_by_index(self, vector: Singles, count: int, reader: Reader) -> list[tuple[Memory, float]]:
+        def action(table: Any) -> list[dict[str, Any]]:
+            query = table.search(vector, vector_column_name="vector").distance_type("cosine")
+            condition = reader.condition()
+            if condition:
+                query = query.where(condition, prefilter=True)
+            found: list[dict[str, Any]] = (
+                query.nprobes(_PROBES).refine_factor(_REFINE).select([*_light(), "_distance"]).limit(count).to_list()
+            )
+            return found
+
+        return [(memory_of(row), 1.0 - float(row["_distance"])) for row in self._read(action, [])]
+
+    def _cosines_by_rows(self, vector: Singles, memories: Sequence[Memory]) -> dict[str, float]:
+        rows = self._rows(ids_condition(checked_id(m.id) for m in memories), len(memories), ("id", "vector"))
+        return {row["id"]: float(vector @ row["vector"]) for row in rows if row["vector"] is not None}
+
+    def _migrate(self) -> None:
+        """Bring a table of an older version up to this one. What was there stays beside it."""
+        from lamella_memory_lancedb.store.rewriting import from_openclaw
+
+        label = self._database.read(MEMORIES, _label, None)
+        if label is None or label.version:
+            return
+        old = self._read(lambda table: table.to_arrow(), None)
+        self._database.write(f"{MEMORIES}_v{label.version}", old)
+        self._make(from_openclaw(old, self._agent))
+
+
+# How many parts of the approximate index are looked at, and how many candidates for each result are
+# compared by their true vectors.
+_PROBES, _REFINE = 40, 20
+
+
+def _light() -> tuple[str, ...]:
+    from lamella_memory_lancedb.store.schema import LIGHT
+
+    return LIGHT
+
+
+def _label(table: Any) -> Label:
+    from lamella_memory_lancedb.store.schema import label_of
+
+    return label_of(table.schema)
+
+
+def _snapshot(table: Any) -> Snapshot:
+    from lamella_memory_lancedb.store.snapshot import Snapshot
+
+    version = int(table.version)  # first: what is written meanwhile makes the next look load again
+    return Snapshot(version, table.to_arrow())
