@@ -175,6 +175,19 @@ def test_the_index_of_the_fallback_is_kept_in_step(tmp_path: Path) -> None:
     runtime.close()
 
 
+def test_a_note_does_not_wait_for_a_long_update(tmp_path: Path) -> None:
+    shaky = Shaky(Mood(HANGS))
+    runtime = open_with(tmp_path, shaky, backend_timeout_seconds=0.3)
+    memory = runtime.require_memory()
+    for name in ("b", "c"):
+        memory.append(f"The ibex climbs {name}.", path=f"memory/{name}.md", provenance=Provenance("test"))
+    assert "sync" in shaky.mood.calls
+    assert search(memory, "ibex")[0] in (["memory/b.md"], ["memory/c.md"])
+    shaky.mood.release.set()
+    assert memory.sync().seen == 4
+    runtime.close()
+
+
 def test_what_changed_while_it_was_left_alone_is_taken_in_when_it_is_back(tmp_path: Path) -> None:
     shaky = Shaky(Mood(FAILS))
     runtime = open_with(tmp_path, shaky)

@@ -111,6 +111,8 @@ class ShakyBackend:
         self.mood.note("sync")
         if self.mood.now == FAILS:
             raise MemoryUnavailable(REASON)
+        if self.mood.now == HANGS:
+            self.mood.release.wait(60)
         files = scan_memory(self.context.workspace, self.context.extra_paths).files
         return SyncReport(str(self.context.workspace), seen=len(files), unchanged=len(files))
 

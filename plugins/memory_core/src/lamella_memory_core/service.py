@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from lamella.errors import LamellaError
-from lamella.memory.errand import Errand
+from lamella.memory.errand import Errand, StillRunning
 from lamella.memory.fallback import FallbackBackend
 from lamella.memory.pairing import RESTORED
 from lamella.memory.paths import CURATED, CURATED_LOWER, FOLDER, is_note
@@ -123,7 +123,9 @@ class Memory:
         """Append and index. The note is safe when this returns; the index can catch up later."""
         written = self.writer.append(path, text, provenance)
         try:
-            self.sync()
+            self._sync_within_reason()
+        except StillRunning:
+            log.info("%s was written; the index is still being brought up to date", written.path)
         except LamellaError as error:
             log.warning("%s was written, but the index is not up to date: %s", written.path, error)
         return written
@@ -166,6 +168,13 @@ class Memory:
         self._upkeep.close()
         if self._background is not None:
             self._background.wait(2.0)
+
+    def _sync_within_reason(self) -> None:
+        """Sync. Raises `StillRunning` when another backend takes long, which goes on in the background then."""
+        if isinstance(self._backend, FallbackBackend):
+            Errand(self.sync, "lamella-sync").result(self._config.backend_timeout_seconds)
+        else:
+            self.sync()
 
     def _told(self, notice: Notice) -> None:
         """A backend that is back has not seen what has changed while it was left alone."""
