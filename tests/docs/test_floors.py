@@ -14,6 +14,7 @@ CORE = ROOT / "core" / "src" / "lamella"
 PLUGINS = sorted(p.parents[1] for p in ROOT.glob("plugins/*/src/lamella_*/__init__.py"))
 
 FLOORS = {
+    "testing": 7,
     "cli": 7,
     "runtime": 6,
     "session": 6,

@@ -42,7 +42,8 @@ _ASCII_WORDS += b" " * 128
 # Chinese and Japanese punctuation and its compatible form. With these replaced, most text is normalised
 # already, and finding that out is far quicker than normalising.
 _WIDE = tuple(zip("，：；！？（）", ",:;!?()", strict=True))
-_ASCII_IDENTIFIER = re.compile(r"\w+(?:[-./:@#+']\w+)+", re.ASCII)
+# Only at the beginning of a word: a long one without punctuation would be tried from every letter else.
+_ASCII_IDENTIFIER = re.compile(r"(?<!\w)\w+(?:[-./:@#+']\w+)+", re.ASCII)
 
 TermKind = Literal["word", "prefix", "phrase"]
 
@@ -76,7 +77,7 @@ def _one_unspaced() -> re.Pattern[str]:
 @cache
 def _identifier() -> re.Pattern[str]:
     """Words joined by punctuation, such as AB-1234, src/main.py, 20.04, user@example.org."""
-    return re.compile(f"[^\\W{_UNSPACED}]+(?:[-./:@#+'’][^\\W{_UNSPACED}]+)+")
+    return re.compile(f"(?<![^\\W{_UNSPACED}])[^\\W{_UNSPACED}]+(?:[-./:@#+'’][^\\W{_UNSPACED}]+)+")
 
 
 def is_unspaced(text: str) -> bool:

@@ -32,7 +32,7 @@ _HITS_PER_PASSAGE = 3
 _LEAST_HITS = 30
 _BESIDE = 4
 LEAST_CHARS = 600
-_FILE_NAME = re.compile(r"(?:\./|\bmemory/)*([\w./-]*\w)\.md\b")
+_FILE_NAME = re.compile(r"(?<![\w./-])(?:\./|\bmemory/)*+([\w./-]*\w)\.md\b")
 
 
 def search_index(
