@@ -148,6 +148,9 @@ def test_a_check_asks_it_now(machine: Machine) -> None:
     assert REASON in checked.err
     assert machine.calls() == ["open", "probe", "close"]
     assert machine.search()[0] == "sqlite"
+    before = machine.search()[1]["retry_at"]
+    assert machine.run("doctor", check=False, **probing).code == 1
+    assert machine.search()[1]["retry_at"] == before
     machine.run("doctor", mood=OK, **probing)
     assert machine.search() == ("shaky", None)
 

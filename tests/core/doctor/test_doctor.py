@@ -199,9 +199,9 @@ def test_a_wrong_setting_hides_the_rest_until_it_is_mended(home: Path) -> None:
     [
         ("[agent]\nnane = 'x'\n", "config", "lamella config unset agent.nane"),
         ("[plugins.config.absent]\nx = 1\n", "config", "lamella config unset plugins.config.absent"),
-        ("[plugins.slots]\nmemory = 'memory-lancedb'\n", "plugins", "pip install lamella-memory-lancedb"),
+        ("[plugins.slots]\nmemory = 'memory-absent'\n", "plugins", "pip install lamella-memory-absent"),
         ("[agent]\nworkspace = '/nowhere/notes'\n", "workspace", "lamella init /nowhere/notes"),
-        ("[memory]\nbackend = 'qmd'\n", "memory", "pip install lamella-qmd-backend"),
+        ("[memory]\nbackend = 'bm25'\n", "memory", "pip install lamella-bm25-backend"),
         ("[plugins.config.memory-core]\nembedder = 'openai'\n", "memory", "export OPENAI_API_KEY=..."),
     ],
 )

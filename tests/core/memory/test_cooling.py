@@ -101,6 +101,22 @@ def test_a_call_that_found_nothing_out_lets_the_next_one_try(tmp_path: Path) -> 
     assert own.ask().claim is not None
 
 
+def test_to_ask_early_prolongs_nothing(tmp_path: Path) -> None:
+    clock = Clock()
+    own = gate(tmp_path, clock)
+    before = own.failed(Leave(), "broken")
+    clock.now += 30
+    leave = own.ask(now_too=True)
+    assert (leave.before, leave.early) == (before, True)
+    assert own.failed(leave, "broken still") == own.state() == before
+    clock.now += 30
+    leave = own.ask(now_too=True)
+    assert not leave.early
+    after = own.failed(leave, "broken still")
+    assert after is not None
+    assert (after.failures, after.retry_at) == (2, clock.now + 120)
+
+
 def test_a_clock_that_was_set_back_makes_nobody_wait(tmp_path: Path) -> None:
     clock = Clock()
     gate(tmp_path, clock).failed(Leave(), "broken")

@@ -123,7 +123,9 @@ def check_memory(runtime: Runtime) -> Iterator[Finding]:
             memory.probe()
         facts = memory.status()
     except LamellaError as error:
-        yield Finding("error", where, str(error), _command(error.hint) or "lamella plugins list")
+        command = _command(error.hint)
+        hint = f"; {error.hint}" if error.hint and not command else ""
+        yield Finding("error", where, f"{error}{hint}", command or "lamella plugins list")
         return
     if problem := facts.get("problem"):
         yield Finding("warning", where, str(problem), _command(str(problem)) or "lamella memory status")

@@ -24,12 +24,14 @@ class Pair:
 class Leave:
     """Whether the backend may be asked: `refused` is the state that forbids it.
 
-    With a `claim` its caller is the one who tries, after the state `before`. Neither: all is well.
+    With a `claim` its caller is the one who tries, after the state `before`; `early`: while it is still left
+    alone. Neither: all is well.
     """
 
     refused: Cooling | None = None
     before: Cooling | None = None
     claim: Cooling | None = None
+    early: bool = False
 
 
 class Gate:
@@ -66,12 +68,17 @@ class Gate:
         return self._claim(now, now_too=now_too) if now_too or cooling.due(now) else Leave(cooling)
 
     def failed(self, leave: Leave, reason: str, hint: str = "") -> Cooling | None:
-        """The state after a failure; None when another process has repaired the backend meanwhile."""
+        """The state after a failure; None when another process has repaired the backend meanwhile.
+
+        One that was asked early is not left alone for longer because of it.
+        """
         now = self._clock()
 
         def step(state: Cooling | None) -> Cooling | None:
             if state != leave.claim:
                 return state  # that of another caller, who noted a failure of his own or tries now
+            if leave.early:
+                return leave.before
             return cooled(self._names, leave.before, reason, hint, now, self._retry_seconds)
 
         return self._state.change(step)
@@ -97,7 +104,7 @@ class Gate:
         def step(state: Cooling | None) -> Cooling | None:
             if state is None or not (now_too or state.due(now)):
                 return state
-            claimed.append(Leave(None, state, state.claimed(now + self._claim_seconds)))
+            claimed.append(Leave(None, state, state.claimed(now + self._claim_seconds), not state.due(now)))
             return claimed[-1].claim
 
         state = self._state.change(step)
