@@ -392,10 +392,44 @@ def test_a_signal_ends_the_server_also_when_nobody_reads_its_answers(place: Path
 
 @POSIX
 @pytest.mark.slow
-def test_a_signal_ends_a_server_over_http(place: Path) -> None:
+def test_a_signal_ends_a_server_over_http_at_once(place: Path) -> None:
     with serving("--workspace", place / "ws", home=place / "state") as running:
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(20) == 0
+
+
+@POSIX
+@pytest.mark.slow
+async def test_a_signal_ends_a_server_over_http_while_a_client_is_connected(place: Path) -> None:
+    with serving("--workspace", place / "ws", home=place / "state") as running:
+        async with over_http(running.url) as (session, _):
+            await session.list_tools()
+            running.process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(running.process.wait, 20) == 0
+
+
+async def test_a_cancelled_request_stops_nobody(server: HttpServer) -> None:
+    async with over_http(server.url) as (session, _):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await session.call_tool("memory_search", {"query": "boiler"})
+        assert answer(await session.call_tool("memory_search", {"query": "boiler"}))["results"]
+
+
+@pytest.mark.slow
+async def test_any_plugin_in_the_slot_is_served(place: Path) -> None:
+    """Also one that keeps no files."""
+    pytest.importorskip("lamella_memory_lancedb")
+    config = place / "lancedb.toml"
+    config.write_text('plugins.slots.memory = "memory-lancedb"\n')
+    async with over_stdio("--workspace", place / "ws", "--config", config, home=place / "vectors") as (session, _):
+        written = answer(await session.call_tool("memory_append", {"text": "备用钥匙在车库里。"}))
+        found = answer(await session.call_tool("memory_search", {"query": "钥匙在哪里"}))
+        text = answer(await session.call_tool("memory_get", {"path": written["path"]}))
+        refused = await session.call_tool("memory_get", {"path": "../secret.md"})
+    assert found["results"][0]["path"] == written["path"]
+    assert "车库" in text["text"]
+    assert refused.is_error
 
 
 @POSIX
