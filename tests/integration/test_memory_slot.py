@@ -6,6 +6,7 @@ is left out, since TOML has none.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,17 @@ from lamella.types.messages import ToolResultMessage
 
 BROKEN = "broken-on-import"
 SLOTS = json.loads((CASES / "K128/configs.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def without_lancedb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The case is about a machine on which this one is not installed."""
+    installed = importlib.metadata.entry_points
+
+    def others(**wanted: Any) -> list[importlib.metadata.EntryPoint]:
+        return [point for point in installed(**wanted) if point.name != "memory-lancedb"]
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", others)
 
 
 @pytest.fixture(autouse=True)

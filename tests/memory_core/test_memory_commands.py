@@ -157,7 +157,7 @@ def test_an_embedder_that_fails_is_a_note_and_no_more(workspace: Path, home: Pat
     log = home / "logs" / "lamella.log"
     assert not log.exists()
     inside(*search, "-v", home=home, check=True)
-    assert "WARNING lamella_memory_core.meaning.embedding: embedder openai" in log.read_text()
+    assert "WARNING lamella.memory.meaning: embedder openai" in log.read_text()
 
 
 def test_status_says_what_is_out_of_date_and_what_is_off(workspace: Path, home: Path) -> None:
