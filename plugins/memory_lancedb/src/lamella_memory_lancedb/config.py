@@ -80,7 +80,7 @@ class Config:
     auto_capture: bool = setting(False, "Keep what users say of lasting interest, after each turn.")
     recall_limit: int = setting(3, "Most memories that are recalled for a prompt.", check=between(1, 20))
     recall_threshold: float = setting(
-        0.38, "Memories below it are not recalled: likeness, and up to 0.4 for common words.", check=between(0, 1.4)
+        0.33, "Memories below it are not recalled: likeness, and up to 0.4 for common words.", check=between(0, 1.4)
     )
     recall_chars: int = setting(2400, "Most characters of all recalled memories.", check=between(200, 40_000))
     recall_timeout_ms: int = setting(

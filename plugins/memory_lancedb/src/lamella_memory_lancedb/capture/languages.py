@@ -45,7 +45,7 @@ class Language:
 
     @cached_property
     def lasting(self) -> re.Pattern[str]:
-        return self._pattern("|".join((self.preference, self.decision, self.about, self.rule)))
+        return self._pattern("\n".join((self.preference, self.decision, self.about, self.rule)))
 
     @cached_property
     def prefers(self) -> re.Pattern[str]:
@@ -88,7 +88,7 @@ def _alternatives(text: str) -> Iterator[str]:
     for line in text.strip().splitlines():
         begun += line.strip()
         depth += line.count("(") - line.count(")")
-        if not depth:
+        if begun and not depth:
             yield begun
             begun = ""
 
@@ -96,57 +96,78 @@ def _alternatives(text: str) -> Iterator[str]:
 ENGLISH = Language(
     "English",
     remember=r"""
-        (?:please |always )?remember(?: that| to|:|,)(?! when| the time| how)
-        ^(?:please )?remember (?!when|the time|how|me\b)
-        remember (?:this|that|it)(?: for| please|$|[.!])
-        (?:can|could|would|will) you (?:please )?remember (?:that|to|my)
-        don['’]t (?:you )?forget (?:that|to|:)
-        (?:please )?(?:keep in mind|bear in mind|make a note|take note|note that|note:|note down)
+        ^(?:please,? )?(?:always )?remember(?: that|:|,)? (?:my|i|i['’](?:m|ve|ll|d)|we|we['’](?:re|ve|ll)|our)
+        ^(?:please,? )?remember(?: that|:) (?:[\w'’-]+ ){1,6}?(?:is|are|has|have|needs?|wants?|must|should)
+        ^(?:please,? )remember
+        (?:want|need|like) you to remember
+        remember (?:this|that|it)(?: for| please|$)
+        (?:can|could|would|will) you (?:please )?remember (?:that|my|i|we)
+        don['’]t forget(?: that)? (?:my|i|i['’]m|we|our)
+        (?:please )?(?:keep in mind|bear in mind|make a note|take note|note down) (?:that|my|of)
+        ^(?:please )?note(?: that|:)
         for (?:future reference|the record)
-        important(?: note)?[:,]""",
+        ^important(?: note)?:""",
     preference=r"""
-        (?:i|we)(?: really| also| always| usually| generally| definitely| much| personally)? prefer(?:red)?
+        (?:i|we)(?: really| also| always| usually| generally| definitely| much| personally)? prefer
         my preference is
-        (?:i|we)(?: really| also| still| absolutely| do| always)? (?:like|love|hate|enjoy|dislike|adore|can['’]t stand)
-        (?:i|we) (?:don['’]t|do not) (?:really )?(?:like|enjoy|eat|drink|want)
-        (?:i['’]m|i am) (?:really |very )?(?:into|fond of|keen on|not a fan of|a (?:big |huge )?fan of)
-        my favou?rite""",
+        (?:i|we)(?: really| also| still| absolutely| do| always)? (?:like|love|hate|enjoy|dislike|adore
+        |can['’]t stand) \w+
+        (?:i|we) (?:don['’]t|do not) (?:really )?(?:like|enjoy|eat|drink) \w+
+        (?:i['’]m|i am) (?:really |very )?(?:fond of|keen on|not a fan of|a (?:big |huge )?fan of)
+        my (?:\w+ ){0,2}favou?rite""",
     decision=r"""
         (?:i|we)(?: have|['’]ve)?(?: just| finally| all)? (?:decided|agreed|chosen|settled) (?:to|on|that|against|for)
-        (?:we|i)(?:['’]ll| will)(?: be)? (?:use|using|go with|going with|stick with|stick to|adopt)
-        (?:we|i)(?:['’]re| are|['’]m| am) going with
+        we(?:['’]ll| will)(?: be)? (?:use|using|go with|going with|stick with|stick to|adopt)
+        we(?:['’]re| are) going with
         let['’]s (?:use|go with|stick with|stick to|adopt)
-        we decided
         decision:""",
     about=r"""
-        my (?:[\w'’-]+ ){0,4}?(?:is|are|was|were|lives?|works?|starts?|has|have)
+        (?:(?:^|(?<=[,;:] )|(?<=and )|(?<=but )|(?<=that )|(?<=because )|(?<=way )|(?<=remember ))
+        my (?:[\w'’-]+ ){0,3}?[\w'’-]+ (?:is|are|lives?|works? (?:at|as|in|for|from)|starts? (?:at|on|in)
+        |(?:has|have) (?:a|an|no|two|three|four|\d+)))
         my name['’]s
-        is my
-        (?:you can )?call me(?! (?:crazy|later|back|when|if|tomorrow|tonight))
+        is my (?:\w+ ){0,2}(?:name|number|e-?mail|address|birthday|favou?rite|boss|manager|wife|husband|partner|doctor)
+        ^(?:please |you can |just |everyone |people )?calls? me(?! (?:crazy|later|back|when|if|tomorrow|tonight))
         (?:i['’]m|i am) (?:allergic|vegetarian|vegan|lactose|diabetic|left-handed|colou?r-?blind|married|divorced
         |single|based in|originally from|from [a-z]+)
         (?:i['’]m|i am) (?:a|an) (?:[\w-]+ ){0,2}(?:engineer|developer|teacher|doctor|nurse|student|designer|writer
         |lawyer|artist|musician|manager|scientist|researcher|chef|vegetarian|vegan|parent|father|mother)
         i (?:live|work|study|grew up|was born|moved|volunteer) (?:in|at|as|for|to|on|with|from)
         i have (?:a|an|two|three|four|\d+) (?:[\w-]+ ){0,2}(?:allergy|sons?|daughters?|kids?|child|children
-        |dog|dogs|cat|cats|brother|brothers|sister|sisters)""",
+        |dogs?|cats?|brothers?|sisters?)""",
     rule=r"""
-        ^(?:please )?(?:always|never) [a-z]+
+        ^(?:please )?(?:always|never) (?:use|write|answer|reply|respond|ask|check|run|call|add|include|keep|put|format
+        |explain|show|speak|talk|send|start|end|prefer|test|commit|push|deploy|delete|touch|change|tell|give|make
+        |mention|assume|quote|cite|translate|address|sign|suggest|recommend|schedule|book|order|buy)
         (?:you (?:should|must)|please) (?:always|never)
         (?:i|we) (?:always|never) (?:want|use|write|eat|drink|work|take|go|buy|sleep|get up|wake up|travel|fly|answer
         |reply|deploy|commit|test|wear|smoke|read)
         from now on
         (?:going forward|in (?:the )?future),
-        whenever i
+        whenever i (?:ask|say|write)
         every time i (?:ask|say|write)""",
     nothing=r"""
         (?:like|love|loved|enjoy|hate|adore) (?:it|this|that|these|those|them|you|your|how|what|when|the way|the idea
-        |hearing|seeing|to hear|to see|her|his|their|all the|so much)
+        |hearing|seeing|to hear|to see|her|his|their|all the|so much|was|is|and|but|being|not|the|making)
+        (?:like|love|enjoy) to$
+        why (?:i|we)
+        one of my favou?rite
+        i (?:think|guess)(?: that)? i['’]ll
+        my (?:[\w'’-]+ ){0,3}?[\w'’-]+ (?:is|are|has|have)(?: been)? (?:\w+ing|just|so|finally
+        |almost|always|like|important|a constant|awesome|amazing|great|super|everything|my|there|really
+        |here|good|fine|much)
         love the [\w ]{0,30}(?:photo|picture|pic|colou?rs?|look|view|vibe|idea|energy|setup|design)
-        my (?:heart|mind|pleasure|bad|fault|jaw|day|week|weekend|goodness|god|gosh|thoughts|condolences|guess|point
-        |question|turn|hope) (?:is|are|was|were|has|have)
-        (?:is|are|was) my pleasure
-        (?:i want|i need|i['’]d like) you to""",
+        (?:what|everyone|everything|anything|people|things|something|those|that
+        |which) (?:i|we)(?: both)?(?: really)? (?:like|love|enjoy|hate)
+        my (?:[\w-]+ )?(?:heart|mind|pleasure|bad|fault|jaw|day|week|weekend|goodness|god|gosh|thoughts|condolences
+        |guess|point|question|turn|hope|life|side|spirits?|mood|journey|dream|hard work|work|words|actions?|advice
+        |experience|support|trip|motivation) (?:is|are|was|were|has|have)
+        (?:is|are|was) my (?:pleasure|motivation|rock|world)
+        (?:i['’]m|i am)(?: always)? here (?:for|to|if|whenever)
+        always here (?:for|to|if)
+        anything is possible|small things|take care of yourself|you(?:['’]ve)? got this|proud of you
+        (?:makes?|made|reminds?|helps?|helped) (?:me|us|you)(?: to)? remember
+        (?:i want|i need|i['’]d like) you to(?! remember)""",
     question=r"^(?:do|does|did|are|is|was|were|can|could|would|will|should|have|has|what|who|where|when|why|how|which)",
     injection=r"""
         (?:(?:ignore|disregard|forget|override) (?:\w+ ){0,3}(?:all|any|previous|above|prior|earlier|preceding|your)
@@ -167,7 +188,7 @@ CHINESE = Language(
         [请請]?(?:帮我|幫我)?(?:记住|記住|记下|記下|记一下|記一下|牢记|牢記)
         (?:^|[，,。])[请請]?(?:你)?(?:记得|記得)(?!吗|嗎|吧|.{0,15}[?？])
         别忘|別忘|不要忘记|不要忘記
-        重要(?:的是|事项|提醒)?[:：,，]""",
+        (?:^|(?<=[，,。]))重要(?:的是|事项|提醒)?[:：]""",
     preference=r"""
         (?:我(?:们|們)?(?:还|也|就|都|很|最|比较|比較|更|特别|特別|非常|挺|蛮|一直|平时|平時|不|不太|不怎么|不怎麼|真的|从小){0,3}
         (?:喜欢|喜歡|偏好|偏爱|偏愛|讨厌|討厭|爱吃|愛吃|爱喝|愛喝|爱看|愛看|爱听|愛聽|习惯|習慣|倾向))
@@ -177,11 +198,11 @@ CHINESE = Language(
         (?:改用|采用|採用|就用|换成|換成).{2,}
         决定(?:用|采用|改|把|在|去|不)""",
     about=r"""
-        我的[^，,。!！?？]{1,15}?(?:是|叫|为|為|在|有)
+        (?:^|(?<=[，,。；;：: ]))我的[^，,。!！?？的]{1,12}?(?:是|叫|为|為|在)
         我叫(?!了|他|她|它)
         (?:叫我|称呼我|稱呼我)(?!去|来|帮)
         我(?:现在|目前|一直)?(?:住在?|家在|出生在|来自|來自|毕业于|畢業於)
-        我(?:现在|目前)?在[^，,。]{1,15}(?:工作|上班|读书|讀書|上学|上學)
+        我(?:现在|目前)?在[^，,。找想思考虑]{1,12}(?:工作|上班|读书|讀書|上学|上學)
         我(?:今年\d+岁|的职业)
         我是(?:一名|一个|一位|个|名|做)?[^，,。!！?？]{0,10}(?:师|師|生|员|員|者|工|人|家|律师|爸|妈)(?:[，,。!！]|$)
         我?对[^，,。]{1,12}过敏|我?對[^，,。]{1,12}過敏

@@ -88,13 +88,17 @@ def _is_lasting(sentence: str, triggers: Sequence[str]) -> bool:
     if any(trigger.strip() and fold(trigger.strip()) in flat for trigger in triggers):
         return True
     if any(language.remembers.search(flat) for language in LANGUAGES):
-        return not _recalls(flat)
+        return not _recalls(flat) and not _says_nothing(flat)
     plain = flat.rstrip(".!。！…")
     if flat.endswith(_QUESTION_MARKS) or any(language.asks.search(plain) for language in LANGUAGES):
         return False
-    if _CHATTER.match(flat) or any(language.says_nothing.search(flat) for language in LANGUAGES):
+    if _CHATTER.match(flat) or _says_nothing(flat):
         return False
     return bool(_CONTACT.search(sentence)) or any(language.lasting.search(flat) for language in LANGUAGES)
+
+
+def _says_nothing(flat: str) -> bool:
+    return any(language.says_nothing.search(flat) for language in LANGUAGES)
 
 
 def _recalls(flat: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,8 +15,11 @@ from lamella_memory_lancedb.store.location import Location
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# lancedb takes a missing vector for a bad one, unless it is told that it may be missing.
+MISSING_IS_NULL = "null"
 _MOST_ERROR_CHARS = 200
-_NO_OLD_VERSIONS = timedelta(0)
+# Of nothing at all, lancedb warns: readers of old versions fail. Here they read again.
+_NO_OLD_VERSIONS = timedelta(milliseconds=1)
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -68,7 +70,9 @@ class Database:
         """Put rows in place of a table, or make one of them; a reader sees the old rows or the new ones."""
         if self.location.folder is not None:
             _make_folder(self.location)
-        made = self.guarded(lambda: self._connected().create_table(name, data=data, mode="overwrite"))
+        made = self.guarded(
+            lambda: self._connected().create_table(name, data=data, mode="overwrite", on_bad_vectors=MISSING_IS_NULL)
+        )
         self._tables[name] = made
         return made
 
@@ -100,9 +104,7 @@ class Database:
 
 def tidy(table: Any, keep: timedelta, *, unverified: bool = False) -> None:
     """Merge small files, take new rows into the indexes, and remove versions older than `keep`."""
-    with warnings.catch_warnings():  # it warns of readers of old versions, who read again
-        warnings.simplefilter("ignore", UserWarning)
-        table.optimize(cleanup_older_than=keep, delete_unverified=unverified)
+    table.optimize(cleanup_older_than=keep, delete_unverified=unverified)
 
 
 def tidy_all(table: Any) -> None:
@@ -113,9 +115,9 @@ def tidy_all(table: Any) -> None:
 def load() -> None:
     """Load lancedb, which takes seconds. Raises `MissingExtra` when it is not there.
 
-    What it writes to standard error about its own workings is for its developers; LANCE_LOG shows it.
+    What it writes to standard error about its own workings is for its developers; LANCEDB_LOG shows it.
     """
-    os.environ.setdefault("LANCE_LOG", "error")
+    os.environ.setdefault("LANCEDB_LOG", "error")
     try:
         import lancedb  # noqa: F401
     except ImportError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lamella.errors import MemoryUnavailable
 from lamella_memory_lancedb.config import Config
-from lamella_memory_lancedb.store.database import Database, tidy_all
+from lamella_memory_lancedb.store.database import MISSING_IS_NULL, Database, tidy_all
 from lamella_memory_lancedb.store.location import Location
 from lamella_memory_lancedb.store.lock import WriteLock
 from lamella_memory_lancedb.store.memory import (
@@ -48,6 +48,7 @@ class Store:
         self._upkeep = Upkeep(config.optimize_writes, config.optimize_hours, config.index_rows)
         self._snapshot: Snapshot | None = None
         self._one_loads = threading.Lock()
+        self._is_ours = False
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -152,7 +153,7 @@ class Store:
         fitting = [v if identity == label.identity else None for v in vectors]
         schema = memories_schema(label.identity, label.dimensions)
         rows = memory_rows(memories, fitting, schema)
-        self._write(lambda table: table.add(rows))
+        self._write(lambda table: table.add(rows, on_bad_vectors=MISSING_IS_NULL))
 
     def replace(self, memory: Memory, vector: Singles | None, identity: str) -> None:
         """Put a memory in place of that with its id."""
@@ -181,7 +182,7 @@ class Store:
         if table is None:
             self._database.write(FORGOTTEN, rows)
         else:
-            self._database.guarded(lambda: table.add(rows))
+            self._database.guarded(lambda: table.add(rows, on_bad_vectors=MISSING_IS_NULL))
 
     def exhume(self, digest: str, agents: frozenset[str] | None) -> None:
         """Take away the tombstones of a text that somebody wants back."""
@@ -265,6 +266,8 @@ class Store:
         self._upkeep.wrote()
 
     def _read(self, action: Any, otherwise: Any) -> Any:
+        if not self._is_ours:  # of another version, its columns are others
+            self._is_ours = self.label() is not None
         return self._database.read(MEMORIES, action, otherwise)
 
     def _is_large(self) -> bool:
@@ -317,7 +320,7 @@ class Store:
         label = self._database.read(MEMORIES, _label, None)
         if label is None or label.version:
             return
-        old = self._read(lambda table: table.to_arrow(), None)
+        old = self._database.read(MEMORIES, lambda table: table.to_arrow(), None)
         self._database.write(f"{MEMORIES}_v{label.version}", old)
         self._make(from_openclaw(old, self._agent))
 
