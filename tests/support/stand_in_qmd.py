@@ -1,7 +1,8 @@
 """A program that behaves as `qmd` seems to from outside, without Node: what it prints, how it fails.
 
 It is copied as `qmd` into a folder of its own, where files steer it: `version` (2.8.3 unless given), `mode` (how
-it fails, see `FAILURES`), `mode.SUB` (the same for one subcommand). `calls.jsonl` there tells each start.
+it fails, see `before` and `print_results`) and `mode.SUB` (the same for one subcommand). `calls.jsonl` there
+tells each start.
 
 Its index is a JSON file at the place of QMD's database: the texts of the collections of `index.yml`.
 """
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from pathlib import Path
 
 HERE = Path(sys.argv[0]).parent
@@ -63,6 +65,7 @@ def database() -> Path:
 
 
 def load() -> dict:
+    settings()  # whatever it does, qmd reads them first
     path = database()
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,8 +115,13 @@ def shown(path: str) -> str:
     return slugged if version() >= (2, 5) else slugged.lower()
 
 
+def folded(text: str) -> str:
+    """Without case and accents."""
+    return "".join(c for c in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(c))
+
+
 def matches(words: list[str], text: str) -> int:
-    low = text.lower()
+    low, words = folded(text), list(map(folded, words))
     return sum(low.count(word) for word in words) if words and all(word in low for word in words) else 0
 
 
@@ -205,7 +213,7 @@ def call(name: str, arguments: dict) -> dict:
         file.write(json.dumps(arguments) + "\n")
     if how == "killed":
         os.killpg(0, signal.SIGKILL)
-    if how == "hang":
+    if how == "hang_query":
         time.sleep(3600)
     if how == "error":
         return {"isError": True, "content": [{"type": "text", "text": "SqliteError: no such table: documents"}]}
@@ -258,11 +266,10 @@ def before(how: str) -> None:
     if how == "silent":
         sys.exit(0)
     if how == "nothing_stdout":
-        say("No results found.\n")
+        say("No results found above minimum score threshold.\n")
+        sys.exit(0)
     if how == "nothing_stderr":
         fail("No results found.\n", 0)
-    if how == "nothing_stdout":
-        sys.exit(0)
 
 
 OUTSIDE = ("../../etc/passwd", "/etc/passwd", "a%2F..%2Fb.md", "", "gone.md", ".", "../MEMORY.md")
@@ -360,6 +367,7 @@ def main() -> None:
     sub = words[0] if words else ""
     how = mode(sub)
     if sub == "mcp":
+        before(how)
         return fail(f"Unknown command: {sub}\n") if how == "missing" else serve()
     before(how)
     if sub == "update":

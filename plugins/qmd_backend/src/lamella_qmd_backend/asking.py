@@ -77,7 +77,7 @@ class Asker:
             raise QmdFailed(f"mode semantic needs QMD 2.1 or newer, found {self._version()}", Kind.PROGRAM)
         missing = [name for name in ("embed", "generate") if not getattr(models, name)]
         needed = {SEMANTIC: missing[:1] if "embed" in missing else [], QUERY: missing}.get(mode, [])
-        if needed and not self._config.own_index:
+        if needed and not self._config.collections:
             keys = " and ".join(f"{SECTION}.models.{name}" for name in needed)
             raise QmdFailed(
                 f"mode {mode} needs a model, found none in {keys}", hint=f"Set {keys}, or use mode keywords."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -69,8 +70,8 @@ class QmdBackend:
         """Nothing is started, read or written yet."""
         self._context = context
         self._config = config
-        self._private = None if config.own_index else PrivateIndex(context, config)
-        self._own = OwnIndex(context, config) if config.own_index else None
+        self._private = None if config.collections else PrivateIndex(context, config)
+        self._own = OwnIndex(context, config) if config.collections else None
         self._index = self._own or self._private_index()
         self._asker = Asker(config, self._index.runner, self._index.version)
         self._texts = Texts(self._read)
@@ -83,8 +84,61 @@ class QmdBackend:
         """Raises `MemoryUnavailable` when QMD does not answer in time, `UsageError` for a missing workspace."""
         mode = "hybrid" if self._asker.by_meaning else "keyword"
         if not cleaned(query.text):
+            self._index.look()  # a missing workspace is an error whatever is asked
             return MemoryResults((), self.name, mode=mode)
-        deadline = time.monotonic() + self._seconds()
+        with self._folder_faults():
+            return self._search(query, mode, time.monotonic() + self._seconds())
+
+    def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
+        """Update QMD's index; `force` makes it anew. The user's own index is left as it is.
+
+        Raises `MemoryUnavailable` when it cannot be updated, `UsageError` for a missing workspace.
+        """
+        if self._private is None:
+            scan = self._index.look()
+            return SyncReport(str(scan.workspace), len(scan.files), unchanged=len(scan.files), skipped=scan.skipped)
+        told, wait = self._until_closed(progress), self._config.update.timeout_seconds
+        with self._folder_faults():
+            done = self._private.update(force=force, wait=wait, progress=told)
+        if done is None:
+            raise QmdFailed("another program has been updating QMD's index for too long", Kind.BUSY)
+        return report_of(done)
+
+    def status(self) -> dict[str, Any]:
+        """Facts, from a real `qmd status`. That QMD does not work is one of them."""
+        facts: dict[str, Any] = {
+            "backend": self.name,
+            "mode": "hybrid" if self._asker.by_meaning else "keyword",
+            "qmdMode": self._config.mode,
+            "problem": None,
+            "workspace": str(self._context.workspace),
+            "extraPaths": list(self._context.extra_paths),
+        }
+        try:
+            with self._folder_faults():
+                self._asker.check_mode()
+                facts |= own_facts(self._own) if self._own is not None else private_facts(self._private_index())
+                facts["qmdServer"] = self._asker.server
+        except MemoryUnavailable as error:
+            facts["problem"] = f"{error}: {error.hint}" if error.hint else str(error)
+        facts["droppedResults"] = self._dropped
+        return facts
+
+    def probe(self) -> None:
+        """Run a command that opens the index. Raises `MemoryUnavailable` that says why it cannot."""
+        with self._folder_faults():
+            self._asker.check_mode()
+            check_health(self._index, self._config.limits.timeout_seconds)
+
+    def close(self) -> None:
+        self._closed.set()
+        self._upkeep.close()
+        self._index.close()
+        self._asker.close()
+
+    # --- a search -----------------------------------------------------------------------------------------
+
+    def _search(self, query: SearchQuery, mode: str, deadline: float) -> MemoryResults:
         self._asker.check_mode()
         self._wait_for_first_index(deadline)
         look = self._look(query)
@@ -103,53 +157,6 @@ class QmdBackend:
             mode=mode,
             index=look.identity,
         )
-
-    def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
-        """Update QMD's index; `force` makes it anew. The user's own index is left as it is.
-
-        Raises `MemoryUnavailable` when it cannot be updated, `UsageError` for a missing workspace.
-        """
-        if self._private is None:
-            scan = self._index.look()
-            return SyncReport(str(scan.workspace), len(scan.files), unchanged=len(scan.files), skipped=scan.skipped)
-        done = self._private.update(
-            force=force, wait=self._config.update.timeout_seconds, progress=self._until_closed(progress)
-        )
-        if done is None:
-            raise QmdFailed("another program has been updating QMD's index for too long", Kind.BUSY)
-        return report_of(done)
-
-    def status(self) -> dict[str, Any]:
-        """Facts, from a real `qmd status`. That QMD does not work is one of them."""
-        facts: dict[str, Any] = {
-            "backend": self.name,
-            "mode": "hybrid" if self._asker.by_meaning else "keyword",
-            "qmdMode": self._config.mode,
-            "problem": None,
-            "workspace": str(self._context.workspace),
-            "extraPaths": list(self._context.extra_paths),
-        }
-        try:
-            self._asker.check_mode()
-            facts |= own_facts(self._own) if self._own is not None else private_facts(self._private_index())
-            facts["qmdServer"] = self._asker.server
-        except MemoryUnavailable as error:
-            facts["problem"] = f"{error}: {error.hint}" if error.hint else str(error)
-        facts["droppedResults"] = self._dropped
-        return facts
-
-    def probe(self) -> None:
-        """Run a command that opens the index. Raises `MemoryUnavailable` that says why it cannot."""
-        self._asker.check_mode()
-        check_health(self._index, self._config.limits.timeout_seconds)
-
-    def close(self) -> None:
-        self._closed.set()
-        self._upkeep.close()
-        self._index.close()
-        self._asker.close()
-
-    # --- a search -----------------------------------------------------------------------------------------
 
     def _seconds(self) -> float:
         limits, allowed = self._config.limits, self._context.search_seconds
@@ -278,6 +285,14 @@ class QmdBackend:
                 progress(state)
 
         return told
+
+    @contextlib.contextmanager
+    def _folder_faults(self) -> Iterator[None]:
+        """What the system refuses in the state folder keeps QMD from working, and nothing else."""
+        try:
+            yield
+        except OSError as error:
+            raise QmdFailed(f"{self._index.folder} cannot be used: {error.strerror or error}") from error
 
     def _private_index(self) -> PrivateIndex:
         assert self._private is not None

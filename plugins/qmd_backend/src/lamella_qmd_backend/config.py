@@ -23,9 +23,7 @@ def _command(_instance: Any, _attribute: Attribute[Any], value: str) -> None:
         raise ValueError('expected a program, such as "qmd" or "/opt/qmd/bin/qmd"')
 
 
-def _collections(instance: Any, _attribute: Attribute[Any], value: tuple[str, ...]) -> None:
-    if instance.own_index != bool(value):
-        raise ValueError("expected names of collections with own_index = true, and none without it")
+def _collections(_instance: Any, _attribute: Attribute[Any], value: tuple[str, ...]) -> None:
     for name in value:
         if not name.strip() or not name.isprintable() or name.startswith("-"):
             raise ValueError(f"{name!r}: expected names of collections, as `qmd collection list` shows them")
@@ -112,14 +110,12 @@ class Config:
         " meaning), or query (QMD rewrites the question).",
         check=one_of(*MODES),
     )
-    mcp: bool = setting(
-        True, "Keep one qmd mcp running for the searches of a program; else each search starts qmd."
-    )
-    own_index: bool = setting(
-        False, "Search the index that you keep with QMD yourself: nothing is written to it, nor to its settings."
-    )
+    mcp: bool = setting(True, "Keep one qmd mcp running for the searches of a program; else each search starts qmd.")
     collections: tuple[str, ...] = setting(
-        (), "With own_index: names of the collections to search.", check=_collections
+        (),
+        "Collections of the index that you keep with QMD yourself, to search them instead of an index of lamella's;"
+        " nothing is written to yours.",
+        check=_collections,
     )
     limits: Limits = field(factory=Limits)
     update: Update = field(factory=Update)

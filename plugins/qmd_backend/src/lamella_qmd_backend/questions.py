@@ -48,12 +48,12 @@ def keyword_subs(text: str, most: int = MOST_TERMS) -> tuple[Sub, ...]:
 def whole_sub(text: str) -> Sub:
     """The question as it was put, for a search of all its words. A lone quote would be an error."""
     question = cleaned(text)
-    return Sub("lex", question.replace('"', " ") if question.count('"') % 2 else question)
+    return Sub("lex", cleaned(question.replace('"', " ")) if question.count('"') % 2 else question)
 
 
 def meaning_sub(text: str) -> Sub:
     """The question for a search by meaning, in which `-word` would be an error."""
-    return Sub("vec", " ".join(cleaned(text).replace("-", " ").replace('"', " ").split()))
+    return Sub("vec", cleaned(cleaned(text).replace("-", " ").replace('"', " ")))
 
 
 def expandable(text: str) -> str:
@@ -61,4 +61,4 @@ def expandable(text: str) -> str:
     question = cleaned(text)
     while found := _PREFIX.match(question):
         question = question[found.end() :]
-    return question.replace('"', " ").strip()
+    return cleaned(question.replace('"', " "))
