@@ -15,6 +15,7 @@ PLUGINS = sorted(p.parents[1] for p in ROOT.glob("plugins/*/src/lamella_*/__init
 
 FLOORS = {
     "testing": 7,
+    "scaffold": 6,
     "cli": 7,
     "runtime": 6,
     "session": 6,

@@ -298,6 +298,8 @@ class Runtime:
         own = builtin_tools(self.workspace, exec_enabled=section.exec, memory_writer=self.writer, sessions=self.store)
         registry = ToolRegistry(own)
         found = [evolve(tool, owner=plugin) for plugin, tool in self.hooks.register_tools(self._registration(True))]
+        wanted = frozenset(section.optional)
+        found = [tool for tool in found if not tool.optional or {tool.name, tool.owner} & wanted]
         for tool in (*self.options.tools, *found):
             rejected = registry.register(tool)
             if rejected is not None:
@@ -376,7 +378,9 @@ class Runtime:
     @cached_property
     def commands(self) -> dict[str, h.Command]:
         """Slash commands of plugins, by name."""
-        return self._named(self.hooks.register_commands(self._registration(True)), "command")
+        from lamella.types.hooks import OWN_COMMANDS
+
+        return self._named(self.hooks.register_commands(self._registration(True)), "command", OWN_COMMANDS)
 
     @cached_property
     def environment(self) -> Environment:

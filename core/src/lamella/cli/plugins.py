@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lamella.cli.common import CommonOptions, Out, agent_options, json_option, open_runtime, print_table
+from lamella.cli.lazy import LazyGroup
 from lamella.errors import LamellaError, Problem
 from lamella.types.memory import ProbingMemory
 
+if TYPE_CHECKING:
+    from lamella.runtime import Runtime
 
-@click.group()
+# Notices that tell of something that a plugin registers and cannot have.
+_TAKEN = ("name_taken", "tool_skipped")
+
+
+@click.group(cls=LazyGroup, lazy={"new": "lamella.cli.plugins_new:new"})
 def plugins() -> None:
-    """List and check plugins."""
+    """List, check and begin plugins."""
 
 
 @plugins.command("list")
@@ -54,20 +61,16 @@ def _remark(record: Any) -> str:
 @agent_options
 @json_option
 def check(common: CommonOptions, as_json: bool) -> int:
-    """Check that the configured plugins can be had. Exit code 0 only when all is well."""
+    """Check that the configured plugins can be had, and what they register. Exit code 0 only when all is well."""
     runtime = open_runtime(common)
     found = [*runtime.catalog.problems, *runtime.hooks.problems]
+    loaded = not any(p.level == "error" for p in found)
+    try:
+        found += _registration_problems(runtime)
+        found += _memory_problems(runtime) if loaded else []
+    finally:
+        runtime.close()
     broken = any(p.level == "error" for p in found)
-    if not broken and runtime.settings.plugins.slots.memory != "none" and runtime.catalog.slot("memory"):
-        try:
-            memory = runtime.require_memory()
-            if isinstance(memory, ProbingMemory):
-                memory.probe()
-        except LamellaError as error:
-            found.append(Problem("memory.backend", f"{error}; {error.hint}" if error.hint else str(error)))
-            broken = True
-        finally:
-            runtime.close()
     if as_json:
         problems = [{"key": p.path, "message": p.message, "level": p.level} for p in found]
         Out.json({"ok": not broken, "problems": problems})
@@ -77,3 +80,38 @@ def check(common: CommonOptions, as_json: bool) -> int:
     on = [r.name for r in runtime.catalog.active]
     Out.write(f"On: {', '.join(on) or 'none'}.")
     return 1 if broken else 0
+
+
+def _memory_problems(runtime: Runtime) -> list[Problem]:
+    """Why the memory that was chosen cannot be had. One that failed before is asked now."""
+    if runtime.settings.plugins.slots.memory == "none" or runtime.catalog.slot("memory") is None:
+        return []
+    try:
+        memory = runtime.require_memory()
+        if isinstance(memory, ProbingMemory):
+            memory.probe()
+    except LamellaError as error:
+        return [Problem("memory.backend", f"{error}; {error.hint}" if error.hint else str(error))]
+    return []
+
+
+def _registration_problems(runtime: Runtime) -> list[Problem]:
+    """What goes wrong when plugins register: faults by plugin and hook, and names that are taken."""
+    from lamella.types.events import Notice, PluginFault
+
+    found: list[Problem] = []
+
+    def hear(event: object) -> None:
+        if isinstance(event, PluginFault) and event.hook != "open_memory":
+            found.append(Problem(f"plugin {event.plugin}", f"{event.hook}: {event.error}"))
+        elif isinstance(event, Notice) and event.code in _TAKEN:
+            found.append(Problem("", event.message))
+
+    runtime.listeners.append(hear)
+    for part in ("memory_backends", "embedders", "tools", "commands", "providers", "estimate"):
+        try:
+            getattr(runtime, part)
+        except LamellaError as error:  # of the configuration, such as an estimator that nobody offers
+            found.append(Problem("", str(error)))
+    runtime.listeners.remove(hear)
+    return found

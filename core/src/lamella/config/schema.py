@@ -174,6 +174,9 @@ class ModelsSection:
 class ToolsSection:
     exec: bool = setting(False, "Offer the exec tool, which runs shell commands.")
     deny: tuple[str, ...] = setting((), "Tools that are never offered.")
+    optional: tuple[str, ...] = setting(
+        (), "Optional tools of plugins that are offered: names of tools, or of plugins for all of theirs."
+    )
     allow_without_asking: tuple[str, ...] = setting(
         (), "Writing tools that chat runs without asking, such as write or edit."
     )
@@ -195,6 +198,12 @@ class PluginsSection:
     enabled: bool = setting(True, "Load plugins at all; those built into the core stay.")
     allow: tuple[str, ...] = setting((), "If not empty: only these plugins, and the one in a slot.")
     deny: tuple[str, ...] = setting((), "Plugins that are never loaded.")
+    without_prompt_text: tuple[str, ...] = setting(
+        (), "Plugins that may add no text to prompts: their sections and additions are left out."
+    )
+    load_timeout_seconds: float = setting(
+        10.0, "How long an installed plugin may take to be imported and made.", check=between(0.1)
+    )
     slots: SlotsSection = setting(SlotsSection(), "Which plugin fills which slot.")
     config: Mapping[str, Mapping[str, Any]] = setting({}, "Sections of plugins, by plugin name.")
 

@@ -1,7 +1,7 @@
 """Finding plugins: entry points, the ones built into the core, and what became of each.
 
-One plugin that cannot be imported, has a wrong config or a misspelt hook is reported with its name
-and left out; it never takes the program down.
+One plugin that cannot be imported, hangs at it, has a wrong config or a misspelt hook is reported with
+its name and left out; it never takes the program down.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lamella.config.schema import PluginsSection
 from lamella.config.structure import near_match, structure
 from lamella.errors import Problem
 from lamella.plugins import hookspecs
+from lamella.plugins.threads import Escaped, OutOfTime, describe, run_with_limit
 
 GROUP = "lamella.plugins"
 SLOTS = ("memory",)
@@ -38,7 +39,10 @@ class Source(Protocol):
 
 @frozen(slots=True)
 class PluginRecord:
-    """What is known of one plugin. `state`: on, off (with a reason) or failed (with an error)."""
+    """What is known of one plugin. `state`: on, off (with a reason) or failed (with an error).
+
+    `prompts`: whether it may add text to prompts.
+    """
 
     name: str
     state: str
@@ -50,6 +54,7 @@ class PluginRecord:
     config: Mapping[str, Any] = field(factory=dict)
     priority: int = 0
     builtin: bool = False
+    prompts: bool = True
     plugin: Any = field(default=None, repr=False, eq=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -64,6 +69,7 @@ class PluginRecord:
             "config": dict(self.config),
             "priority": self.priority,
             "builtin": self.builtin,
+            "prompts": self.prompts,
         }
 
 
@@ -122,7 +128,11 @@ def load_plugins(
         Problem(
             f"plugins.{key}", f"no plugin {n!r} is installed{near_match(n, [f.name for f in found])}", level="warning"
         )
-        for key, names in (("allow", settings.allow), ("deny", settings.deny))
+        for key, names in (
+            ("allow", settings.allow),
+            ("deny", settings.deny),
+            ("without_prompt_text", settings.without_prompt_text),
+        )
         for n in names
         if n not in {f.name for f in found}
     ]
@@ -189,7 +199,25 @@ def _decide_and_load(
         return _off(found, "plugins.enabled is false")
     if settings.allow and name not in (*settings.allow, settings.slots.memory) and not found.builtin:
         return _off(found, "not in plugins.allow")
-    return _load(found, settings, problems)
+    return _load(found, settings, problems) if found.builtin else _load_in_time(found, settings, problems)
+
+
+def _load_in_time(found: _Found, settings: PluginsSection, problems: list[Problem]) -> PluginRecord:
+    """As `_load`, in a thread of its own: what hangs at import is left behind, with all that it reports."""
+    own: list[Problem] = []
+    seconds = settings.load_timeout_seconds
+    try:
+        record = run_with_limit(lambda: _load(found, settings, own), seconds)
+    except OutOfTime:
+        text = f"cannot be loaded: it was not ready within {seconds:g} s (plugins.load_timeout_seconds)"
+    except Escaped as error:  # such as KeyboardInterrupt, which asks more than this thread to end
+        text = f"cannot be loaded: {describe(error)}"
+    else:
+        problems += own
+        return record
+    log.warning("plugin %s %s", found.name, text)
+    problems.append(Problem(f"plugin {found.name}", text))
+    return _failed(found, text)
 
 
 def _load(found: _Found, settings: PluginsSection, problems: list[Problem]) -> PluginRecord:
@@ -243,6 +271,7 @@ def _load_unguarded(found: _Found, settings: PluginsSection, problems: list[Prob
         config=attrs.asdict(config) if config is not None else {},
         priority=int(getattr(plugin, "priority", 0) or 0),
         builtin=found.builtin,
+        prompts=found.name not in settings.without_prompt_text,
         plugin=plugin,
     )
 

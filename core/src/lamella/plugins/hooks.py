@@ -85,6 +85,7 @@ class Hooks:
         self._timeouts = {**TIMEOUTS, **(timeouts or {})}
         self._trace = os.environ.get("LAMELLA_TRACE_HOOKS") == "1" if trace is None else trace
         self._implementations: dict[str, list[_Implementation]] = {}
+        self._without_prompt_text = frozenset(r.name for r in catalog.active if not r.prompts)
         self._register()
 
     def _register(self) -> None:
@@ -101,6 +102,8 @@ class Hooks:
         for name in sorted(KNOWN_HOOKS):
             found = getattr(manager.hook, name).get_hookimpls()
             found = sorted(found, key=lambda i: (i.trylast - i.tryfirst, rank[i.plugin_name]))
+            if name in ("before_prompt_build", "prompt_sections"):
+                found = [i for i in found if i.plugin_name not in self._without_prompt_text]
             self._implementations[name] = [_Implementation(i.plugin_name, i.function, tuple(i.argnames)) for i in found]
 
     def implemented(self, hook: str) -> bool:
@@ -211,9 +214,14 @@ class Hooks:
         )
 
     async def before_agent_start(self, event: h.BeforePromptBuild, host: Host) -> h.PromptAddition:
-        return merge_additions(
-            [r async for r in self._results("before_agent_start", h.PromptAddition, event=event, host=host)]
-        )
+        """As `before_prompt_build`; a plugin that may add no text can still choose the model."""
+        additions = []
+        for implementation in self._implementations["before_agent_start"]:
+            found = await self._call("before_agent_start", implementation, h.PromptAddition, event=event, host=host)
+            if found is not None:
+                silent = implementation.plugin in self._without_prompt_text
+                additions.append(h.PromptAddition(model=found.model) if silent else found)
+        return merge_additions(additions)
 
     async def context(
         self, event: h.BeforeModelCall, host: Host, *, watch: ContextWatcher = lambda _plugin, _given, _edit: None

@@ -329,6 +329,10 @@ class TokenEstimator:
     estimate: Callable[[Message], int] = field(repr=False)
 
 
+# Slash commands that chat has itself; a plugin's of the same name is skipped and reported.
+OWN_COMMANDS = frozenset({"help", "new", "reset", "compact", "status", "context", "memory", "quit"})
+
+
 @frozen(slots=True)
 class Command:
     """A slash command of chat, without the slash. `run` gets its arguments and returns a reply."""

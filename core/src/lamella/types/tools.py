@@ -66,7 +66,8 @@ class Tool:
     """A tool: its name, what the model is told, a JSON schema for its arguments, and its code.
 
     `writes` tells whether it changes anything outside the conversation: `chat` asks before such a
-    call, and read-only turns leave it out. `sequential` keeps it from running beside other calls.
+    call, and read-only turns leave it out. `sequential` keeps it from running beside other calls. An
+    `optional` tool of a plugin is offered only where `tools.optional` names it.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Tool:
     writes: bool = False
     sequential: bool = False
     owner: Literal["core", "plugin", "user"] | str = "user"
+    optional: bool = False
 
     @property
     def spec(self) -> ToolSpec:
