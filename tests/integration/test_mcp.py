@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.metadata
 import json
 import os
 import shutil
@@ -509,3 +510,26 @@ def test_a_port_that_is_taken(server: HttpServer, place: Path) -> None:
     done = lamella("mcp", "--http", "--port", str(server.port), "--workspace", place / "ws", home=place / "state")
     assert done.code == 1
     assert f"--port {server.port}: Address already in use" in done.err
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (None, "lamella mcp needs an optional package"),
+        ("1.27.2", "mcp 1.27.2 is installed, expected 2.3 or newer"),
+        ("2.2.9rc1", "mcp 2.2.9rc1 is installed, expected 2.3 or newer"),
+    ],
+)
+def test_without_the_sdk_it_says_what_to_install(
+    found: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if found is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return found
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    done = lamella_inside("mcp", home=tmp_path / "state")
+    assert done.code == 3
+    assert expected in done.err
+    assert "pip install 'lamella[mcp]'" in done.err

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from lamella.mcp.http import Place
     from lamella.mcp.memory import AgentMemory
 
+EXTRA = "lamella[mcp]"
+LEAST_SDK = (2, 3)
 _FOR_HTTP = ("host", "port", "token_file", "allow_host")
 
 
@@ -81,15 +82,25 @@ def mcp(
         else:
             from lamella.mcp.stdio import run_stdio
 
+            if sys.stdin.isatty():
+                click.echo("lamella mcp: for programs, which start it themselves; Ctrl-C ends it", err=True)
             run_stdio(server, lambda: _open_ahead(memory))
     finally:
         runtime.close()
 
 
 def _need_sdk() -> None:
-    """Raises `MissingExtra` unless the SDK is installed."""
-    if find_spec("mcp") is None or find_spec("uvicorn") is None:
-        raise MissingExtra("lamella mcp", "lamella[mcp]")
+    """Raises `MissingExtra` unless the SDK is installed, in a version that has what is used here."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("mcp")
+    except PackageNotFoundError:
+        raise MissingExtra("lamella mcp", EXTRA) from None
+    release = tuple(int(part) for part in found.split(".")[:2] if part.isdecimal())
+    if release < LEAST_SDK:
+        least = ".".join(map(str, LEAST_SDK))
+        raise MissingExtra(f"lamella mcp (mcp {found} is installed, expected {least} or newer)", EXTRA)
 
 
 def _place(host: str, port: int, token_file: Path | None, names: tuple[str, ...]) -> Place:
