@@ -9,6 +9,7 @@ from lamella.text.scripts import EAST_ASIAN, LATIN
 from lamella.types.memory import EmbedderTraits
 from lamella_memory_core.lexical.keywords import Keywords
 from lamella_memory_core.ranking.evidence import Question, faded, weighted_evidence
+from lamella_memory_core.ranking.order import EVERYWHERE
 from lamella_memory_core.ranking.shares import UNREAD_SHARE, USUAL_SHARE, dense_share
 
 
@@ -26,7 +27,7 @@ def question(words: list[float], likeness: list[float] | None = None, floor: flo
 def test_a_raw_score_is_a_weighted_sum() -> None:
     evidence = weighted_evidence(question([3.0, 0.0, 1.0], [0.5, 0.8, -0.4]), 0.7, candidates=3)
     assert evidence.order.tolist() == pytest.approx([0.7 * 0.5 + 0.3 * 0.75, 0.7 * 0.8, -0.7 * 0.4 + 0.3 * 0.5])
-    assert evidence.shown.tolist() == pytest.approx([*evidence.order[:2], 0.0])
+    assert evidence.shown(EVERYWHERE).tolist() == pytest.approx([*evidence.order[:2], 0.0])
     assert evidence.explain(1) == {"words": 0.0, "meaning": 0.8, "order": 0.56}
 
 
@@ -54,7 +55,8 @@ def test_words_need_no_more_than_they_can_give_when_nothing_else_is_found() -> N
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(-1, 1)), min_size=1, max_size=20), st.floats(0, 1))
 def test_raw_scores_are_scores(rows: list[tuple[float, float]], share: float) -> None:
     evidence = weighted_evidence(question([w for w, _ in rows], [c for _, c in rows], floor=0.2), share, candidates=5)
-    assert ((evidence.shown >= 0) & (evidence.shown <= 1)).all()
+    shown = evidence.shown(EVERYWHERE)
+    assert ((shown >= 0) & (shown <= 1)).all()
     assert evidence.found.sum() <= 10
 
 

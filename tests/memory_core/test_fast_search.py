@@ -74,9 +74,9 @@ def assert_alike(database: Database, view: View, *, from_arrays: bool = True) ->
     with database.read() as connection:
         words, catalog = view.words(connection), load_catalog(connection)
         assert isinstance(words, ArrayWords if from_arrays else IndexedWords)
-        for term in all_terms():
-            places, strength = words.find(connection, term)
-            expected_places, expected = IndexedWords(catalog).find(connection, term)
+        terms = all_terms()
+        both = zip(words.find(connection, terms), IndexedWords(catalog).find(connection, terms), strict=True)
+        for term, ((places, strength), (expected_places, expected)) in zip(terms, both, strict=True):
             order, expected_order = np.argsort(places), np.argsort(expected_places)
             assert places[order].tolist() == expected_places[expected_order].tolist(), term
             assert strength[order] == pytest.approx(expected[expected_order], rel=1e-6), term

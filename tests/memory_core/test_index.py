@@ -421,27 +421,47 @@ def test_processes_sync_and_search_at_once(tmp_path: Path) -> None:
     assert contents(workspace) == contents(workspace, "fresh")
 
 
+DYING = """
+import os, signal, sys
+from pathlib import Path
+from lamella.types.memory import BackendContext
+from lamella_memory_core import Config
+from lamella_memory_core.backend import open_sqlite
+from lamella_memory_core.index import changes, sync
+real, left = changes._insert_chunks, [int(sys.argv[2])]
+def dying(*a):
+    left[0] -= 1
+    real(*a)
+    if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)
+changes._insert_chunks, sync.FILLED_AT_ONCE = dying, int(sys.argv[3])
+w = Path(sys.argv[1])
+open_sqlite(BackendContext('main', w, w.parent / 'state'), Config()).sync()
+"""
+
+
+def killed_sync(workspace: Path, after: int, together: int) -> None:
+    """A sync that is killed in the file with this number, an empty index being filled with so many bytes at once."""
+    command = [sys.executable, "-c", DYING, str(workspace), str(after), str(together)]
+    assert subprocess.run(command, check=False).returncode == -9
+
+
 def test_a_killed_sync_leaves_a_sound_index(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path, {f"memory/n{i}.md": f"note number {i}\n" * 50 for i in range(60)})
-    program = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from lamella.types.memory import BackendContext\n"
-        "from lamella_memory_core import Config\n"
-        "from lamella_memory_core.backend import open_sqlite\n"
-        "from lamella_memory_core.index import changes\n"
-        "real, left = changes._insert_chunks, [int(sys.argv[2])]\n"
-        "def dying(*a):\n"
-        "    left[0] -= 1\n"
-        "    real(*a)\n"
-        "    if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "changes._insert_chunks = dying\n"
-        "w = Path(sys.argv[1])\n"
-        "open_sqlite(BackendContext('main', w, w.parent / 'state'), Config()).sync()\n"
-    )
-    for after in (1, 7, 20):
-        done = subprocess.run([sys.executable, "-c", program, str(workspace), str(after)], check=False)
-        assert done.returncode == -9
-        contents(workspace)
+    workspace = make_workspace(tmp_path, {f"memory/n{i:02}.md": f"note number {i:02}\n" * 50 for i in range(60)})
+    size = (workspace / "memory/n00.md").stat().st_size
+    for after, kept in ((9, 0), (25, 20), (8, 27), (20, 46)):  # ten files at once at first, then one by one
+        killed_sync(workspace, after, 10 * size)
+        assert len({row[0] for row in contents(workspace)}) == kept
     report = open_backend(workspace).sync()
-    assert (report.rebuilt, report.added, report.unchanged) == ("", 60 - 6 - 19, 6 + 19)
+    assert (report.rebuilt, report.added, report.unchanged) == ("", 60 - 46, 46)
+    open_backend(workspace, state="fresh").sync()
+    assert contents(workspace) == contents(workspace, "fresh")
+
+
+def test_a_change_of_many_files_is_a_transaction_for_each(tmp_path: Path) -> None:
+    """So that nobody who wants to write waits long, and whatever is interrupted keeps what was done."""
+    notes = {f"memory/n{i}.md": f"note number {i}\n" for i in range(5)}
+    workspace = make_workspace(tmp_path, notes)
+    open_backend(workspace).sync()
+    make_workspace(tmp_path, {name: f"{text}changed\n" for name, text in notes.items()})
+    killed_sync(workspace, 4, 10**6)
+    assert sum("changed" in str(row) for row in contents(workspace)) == 3

@@ -78,7 +78,7 @@ def test_raw_fusion_gives_the_recorded_results(search: dict[str, Any]) -> None:
     )
     evidence = weighted_evidence(question, 0.7, candidates=24)
     found = sorted(np.flatnonzero(evidence.found).tolist(), key=lambda i: -evidence.order[i])[:6]
-    assert [(i, pytest.approx(evidence.shown[i], abs=1e-4)) for i in found] == [tuple(r) for r in search["results"]]
+    assert [(i, pytest.approx(evidence.shown(i), abs=1e-4)) for i in found] == [tuple(r) for r in search["results"]]
 
 
 def test_the_settings_together_search_as_openclaw_does(tmp_path: Path) -> None:

@@ -7,4 +7,5 @@ import numpy as np
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Singles = np.ndarray[Any, np.dtype[np.float32]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
+Where = Numbers | slice  # positions, or a range of them
 Flags = np.ndarray[Any, np.dtype[np.bool_]]

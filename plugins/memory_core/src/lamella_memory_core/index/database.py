@@ -47,6 +47,12 @@ SELECT coalesce(group_concat(name), '') FROM (
 """
 
 
+# Tells all processes, within a transaction, that what they have in memory is out of date; the new number is
+# the `version` of the files that have changed. By its rowid, since a statement that may change several rows
+# would make FTS5 write out all that it has gathered.
+MARK_CHANGED = "UPDATE generation SET number = number + 1 WHERE rowid = 1"
+
+
 class NotAnIndex(LamellaError):
     """The file at the index's place is broken, or not an index."""
 
@@ -121,6 +127,8 @@ class Database:
         try:
             with self._engine.connect() as connection:
                 yield connection
+        except sqlite3.DatabaseError as error:  # of the driver's own statements
+            raise self._said(error) from error
         except DatabaseError as error:
             if not isinstance(error.orig, sqlite3.DatabaseError):
                 raise
@@ -236,15 +244,11 @@ def is_busy(error: BaseException) -> bool:
     return isinstance(cause, filelock.Timeout) or (code is not None and (code & 0xFF) in _BUSY)
 
 
-def mark_changed(connection: Connection, file_id: int | None = None) -> None:
-    """Tell all processes, within the caller's transaction, that what they have in memory is out of date;
-    of the files, what they have of this one."""
-    # A statement that may change several rows would make FTS5 write out all that it has gathered.
-    connection.exec_driver_sql("UPDATE generation SET number = number + 1 WHERE rowid = 1")
-    if file_id is not None:
-        connection.exec_driver_sql(
-            "UPDATE files SET version = (SELECT number FROM generation) WHERE id = ?", (file_id,)
-        )
+def driver(connection: Connection) -> sqlite3.Connection:
+    """SQLite's own connection of a session, in the same transaction."""
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, sqlite3.Connection)
+    return raw
 
 
 def _facts(identity: str, tables: str) -> dict[str, str]:

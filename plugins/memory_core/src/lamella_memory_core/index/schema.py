@@ -27,7 +27,7 @@ generation = Table(
     "generation", metadata, Column("birth", String, nullable=False), Column("number", Integer, nullable=False)
 )
 
-# `version`: the number of the state that the text came with; see `mark_changed`.
+# `version`: the number of the state that the text came with; see `database.MARK_CHANGED`.
 # `line_map`: of a transcript, where the lines of its text stand in the file, as JSON; else null.
 # `mtime_ns` and `ctime_ns` are 0 when a later look must not trust them: see `changes.stamps`.
 files = Table(

@@ -16,6 +16,8 @@ from lamella_memory_core.index.database import Database
 from lamella_memory_core.index.growth import Growth
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
+# An index that knows no file yet is filled with so many bytes a transaction: a tenth of a second or two.
+FILLED_AT_ONCE = 2097152
 
 # Size in bytes, time of the last write and of the last change, in ns: what tells whether a file is the same.
 Stamp: TypeAlias = tuple[int, int, int]
@@ -42,8 +44,9 @@ def sync_index(
 ) -> SyncReport:
     """Take in new and changed files of a scan, drop those that are gone; `force` makes the index anew.
 
-    A transaction holds whole files, so a crash leaves none in part. `force` is one transaction for all:
-    until it is done, other processes find what was there before. Files that cannot be read keep what
+    A transaction holds whole files, so a crash leaves none in part: one file, or several when there was none
+    in the index. `force` is one transaction for all: until it is done, other processes find what was there
+    before. Files that cannot be read keep what
     is known of them and are reported. `growth` tells which changed transcripts can wait; without it
     none does. `progress` is told before each changed file; what it raises ends the sync there.
     """
@@ -64,7 +67,9 @@ def sync_index(
                     fresh = take_in_all(connection, plan.changed, chunking, failed, nested=True, progress=progress)
                 outcomes += ["updated" if f.name in known and o == "added" else o for f, o in fresh]
             else:
-                outcomes += [o for _, o in take_in_all(connection, plan.changed, chunking, failed, progress=progress)]
+                together = 0 if known else FILLED_AT_ONCE
+                taken = take_in_all(connection, plan.changed, chunking, failed, together=together, progress=progress)
+                outcomes += [outcome for _, outcome in taken]
                 removed = sum(remove(connection, name) for name in plan.removed)
         with database.read() as connection:
             total = _chunk_count(connection)

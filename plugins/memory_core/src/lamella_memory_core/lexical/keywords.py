@@ -43,18 +43,20 @@ def keyword_strengths(
     import numpy as np
 
     total, file_count = len(catalog), len(catalog.paths)
-    passages, files, whole = np.zeros(total), np.zeros(file_count), 0.0
+    files, whole = np.zeros(file_count), 0.0
+    everywhere, shares = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     length = K1 * (1 - B + B * catalog.sizes / max(catalog.sizes.mean(), 1.0)) if file_count else files
-    for term in terms:
-        places, strength = words.find(connection, term)
+    for places, strength in words.find(connection, terms):
         weight = rarity(len(places), total)
         whole += weight
         if not len(places):
             continue
-        passages[places] += weight * strength
+        everywhere.append(places)
+        shares.append(weight * strength)
         mentions = np.bincount(catalog.file[places], weights=strength, minlength=file_count)
         files += rarity(int((mentions > 0).sum()), file_count) * mentions * (K1 + 1) / (mentions + length)
-    return Keywords(passages, files, whole)
+    passages = np.bincount(np.concatenate(everywhere), weights=np.concatenate(shares), minlength=total)
+    return Keywords(passages.astype(np.float64, copy=False), files, whole)
 
 
 def rarity(having: int, total: int) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,8 +32,8 @@ _FTS5_LEAST_RARITY = 1e-6
 class Words(Protocol):
     """Finds terms in the state of the index that it was made for, and that the connection must see."""
 
-    def find(self, connection: sqlite3.Connection, term: Term) -> tuple[Numbers, Floats]:
-        """The positions that have a term, once each, and BM25's strength of it there: rarity aside."""
+    def find(self, connection: sqlite3.Connection, terms: Sequence[Term]) -> Iterator[tuple[Numbers, Floats]]:
+        """For each term the positions that have it, once each, and BM25's strength of it there: rarity aside."""
 
 
 @frozen(slots=True)
@@ -42,7 +42,10 @@ class IndexedWords:
 
     catalog: Catalog
 
-    def find(self, connection: sqlite3.Connection, term: Term) -> tuple[Numbers, Floats]:
+    def find(self, connection: sqlite3.Connection, terms: Sequence[Term]) -> Iterator[tuple[Numbers, Floats]]:
+        return (self._find(connection, term) for term in terms)
+
+    def _find(self, connection: sqlite3.Connection, term: Term) -> tuple[Numbers, Floats]:
         import numpy as np
 
         rows = connection.execute(_MATCH, (fts_expression(term),)).fetchall()
@@ -60,23 +63,30 @@ class ArrayWords:
     slots: Numbers = field(repr=False)
     stems: Stems = field(repr=False)
 
-    def find(self, connection: sqlite3.Connection, term: Term) -> tuple[Numbers, Floats]:
+    def find(self, connection: sqlite3.Connection, terms: Sequence[Term]) -> Iterator[tuple[Numbers, Floats]]:
+        for term, tokens in zip(terms, self.stems.of(term.text for term in terms), strict=True):
+            if len(tokens) == 1:
+                yield self._find(tokens[0], prefix=term.kind == "prefix")
+            else:
+                yield from IndexedWords(self.catalog).find(connection, [term])
+
+    def _find(self, token: str, *, prefix: bool) -> tuple[Numbers, Floats]:
         import numpy as np
 
-        tokens = self.stems.of([term.text])[0]
-        if len(tokens) != 1:
-            return IndexedWords(self.catalog).find(connection, term)
         places, often = [], []
         offset = 0
         for postings in self.postings:
-            rows, mentions = postings.mentions(tokens[0], prefix=term.kind == "prefix")
+            rows, mentions = postings.mentions(token, prefix=prefix)
             places.append(self._position[offset : offset + len(postings.lengths)][rows])
             often.append(mentions)
             offset += len(postings.lengths)
         where, count = np.concatenate(places), np.concatenate(often)
         if len(self.slots) < offset:  # some rows belong to passages that are no more
             where, count = where[where >= 0], count[where >= 0]
-        return where, count * (K1 + 1) / (count + self._norms[where])
+        strength = count * (K1 + 1)
+        count += self._norms[where]
+        strength /= count
+        return where, strength
 
     @cached_property
     def _position(self) -> Numbers:

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from lamella.errors import LamellaError
 from lamella.types.memory import Embedder, ProgressListener, SyncProgress
-from lamella_memory_core.index.database import Database, mark_changed
+from lamella_memory_core.index.database import MARK_CHANGED, Database
 
 if TYPE_CHECKING:
     from lamella_memory_core.arrays import Singles
@@ -145,7 +145,7 @@ def _store(database: Database, identity: str, hashes: Sequence[str], blobs: Sequ
         ]
         if rows:
             connection.execute(insert(vectors).on_conflict_do_nothing(), rows)
-            mark_changed(connection)
+            connection.exec_driver_sql(MARK_CHANGED)
 
 
 def _drop_left_over(database: Database) -> None:

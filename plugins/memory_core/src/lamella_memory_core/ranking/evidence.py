@@ -6,7 +6,8 @@ scores as OpenClaw 2026.3.13 does. Both give the same kind of answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -24,21 +25,32 @@ from lamella_memory_core.ranking.order import (
 from lamella_memory_core.warm.catalog import Catalog
 
 if TYPE_CHECKING:
-    from lamella_memory_core.arrays import Flags, Floats
+    from lamella_memory_core.arrays import Flags, Floats, Numbers, Where
 
 _MOST_CANDIDATES = 200
 
 
 @frozen(slots=True, eq=False)
+class _OfFile:
+    """Values of files (F,), by the position of a passage."""
+
+    values: Floats = field(repr=False)
+    file: Numbers = field(repr=False)
+
+    def __getitem__(self, position: int) -> float:
+        return float(self.values[self.file[position]])
+
+
+@frozen(slots=True, eq=False)
 class Evidence:
-    """Of N passages, each array (N,): `order`, what they are ordered by; `shown`, their scores from 0 to
-    1; `found`, those that are an answer at all; `parts`, what led to the order, by name, None for what
-    was not compared."""
+    """Of N passages, each array (N,): `order`, what they are ordered by; `found`, those that are an answer
+    at all; `parts`, what led to the order, by name, None for what was not compared. `shown` gives scores
+    from 0 to 1: few are ever looked at."""
 
     order: Floats = field(repr=False)
-    shown: Floats = field(repr=False)
     found: Flags = field(repr=False)
-    parts: Mapping[str, Floats | Flags | None] = field(repr=False)
+    shown: Callable[[Where], Floats] = field(repr=False)
+    parts: Mapping[str, Floats | Flags | _OfFile | None] = field(repr=False)
 
     def explain(self, position: int) -> dict[str, float | None]:
         """The parts for one passage, for people who want to know why."""
@@ -71,16 +83,17 @@ def standardised_evidence(question: Question, share: float, catalog: Catalog) ->
         mixed = np.zeros(len(catalog))
     around = with_neighbours(mixed, catalog)
     fit = file_fit(keywords, meaning, catalog)
-    shown = shown_scores(keywords, meaning, named)
-    found = question.allowed & (shown >= question.floor)
+    found = question.allowed
+    if question.floor > 0:
+        found = found & (shown_scores(keywords, meaning, named) >= question.floor)
     if meaning is None:
-        found &= (keywords.passages > 0) | named
+        found = found & ((keywords.passages > 0) | named)
     parts = {"words": words, "meaning": meaning, "mixed": mixed, "withNeighbours": around}
     return Evidence(
         order=order_values(around, catalog, fit, named),
-        shown=shown,
         found=found,
-        parts={**parts, "file": fit[catalog.file], "day": named},
+        shown=partial(shown_scores, keywords, meaning, named),
+        parts={**parts, "file": _OfFile(fit, catalog.file), "day": named},
     )
 
 
@@ -104,7 +117,7 @@ def weighted_evidence(question: Question, share: float, candidates: int) -> Evid
     found = either & (order >= question.floor)
     if not found.any():
         found = by_words & (order >= min(question.floor, 1.0 - share))
-    return Evidence(order, np.clip(order, 0.0, 1.0), found, {"words": words, "meaning": meaning})
+    return Evidence(order, found, np.clip(order, 0.0, 1.0).__getitem__, {"words": words, "meaning": meaning})
 
 
 def faded(evidence: Evidence, factors: Floats) -> Evidence:

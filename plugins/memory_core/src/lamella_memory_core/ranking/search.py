@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -21,16 +21,16 @@ from lamella_memory_core.ranking.order import age_factors, best_positions
 from lamella_memory_core.ranking.passages import Passage, Piece, Sizes, joined
 from lamella_memory_core.ranking.shares import OPENCLAW_SHARE, dense_share
 from lamella_memory_core.ranking.snippet import Snippet, make_snippet
+from lamella_memory_core.ranking.stored import StoredPieces
 from lamella_memory_core.ranking.style import Style
 from lamella_memory_core.warm.catalog import Catalog
 
 if TYPE_CHECKING:
-    from lamella_memory_core.arrays import Flags, Floats
+    from lamella_memory_core.arrays import Flags, Floats, Where
 
 # So many hits are looked at for each passage that is wanted, since hits of one place become one.
 _HITS_PER_PASSAGE = 3
 _LEAST_HITS = 30
-_BESIDE = 4
 LEAST_CHARS = 600
 _FILE_NAME = re.compile(r"(?<![\w./-])(?:\./|\bmemory/)*+([\w./-]*\w)\.md\b")
 
@@ -116,7 +116,7 @@ def _passages(
     to those before it."""
     count = max(_LEAST_HITS, _HITS_PER_PASSAGE * query.max_results)
     hits = best_positions(evidence.order, evidence.found, count).tolist()
-    pieces = _pieces(connection, catalog, hits, evidence.order)
+    pieces = StoredPieces(connection, catalog, evidence.order, hits, query.max_results)
     alike: dict[int, float] = {}
     if style.mmr_lambda < 1:
         alike = _apart(hits, pieces, style.mmr_lambda)
@@ -147,30 +147,12 @@ def _named(catalog: Catalog, question: str, today: date) -> Flags:
     return np.array(of_day, dtype=np.bool_)[catalog.file]
 
 
-def _pieces(connection: sqlite3.Connection, catalog: Catalog, hits: Sequence[int], worth: Floats) -> dict[int, Piece]:
-    """The pieces at these positions and beside them."""
-    near = {hit + step for hit in hits for step in range(-_BESIDE, _BESIDE + 1)}
-    positions = sorted(position for position in near if 0 <= position < len(catalog))
-    ids, files, values = (array[positions].tolist() for array in (catalog.ids, catalog.file, worth))
-    rows = connection.execute(
-        "SELECT id, start_line, end_line, start_char, end_char, text FROM chunks"
-        f" WHERE id IN ({', '.join('?' * len(ids))})",
-        ids,
-    )
-    known = {
-        number: (place, file, value) for number, place, file, value in zip(ids, positions, files, values, strict=True)
-    }
-    pieces = {}
-    for number, first, last, start, end, text in rows:
-        place, file, value = known[number]
-        pieces[place] = Piece(place, file, first, last, start, end, text, value)
-    return pieces
-
-
-def _scores(passages: Sequence[Passage], shown: Floats, style: Style) -> list[float]:
+def _scores(passages: Sequence[Passage], shown: Callable[[Where], Floats], style: Style) -> list[float]:
     """A passage has the score of its best hit, and never less than the passages after it: what puts it
     before them, such as its file, is a reason to trust it too. To be unlike others is none."""
-    scores = [float(shown[list(passage.positions)].max()) for passage in passages]
+    import numpy as np
+
+    scores = [float(shown(np.array(passage.positions)).max()) for passage in passages]
     return scores if style.mmr_lambda < 1 else list(accumulate(reversed(scores), max))[::-1]
 
 
