@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import frozen
 
 from lamella.memory.meaning import Meaning, NoMeaning
@@ -10,6 +12,9 @@ from lamella_memory_lancedb.search.background import Background
 from lamella_memory_lancedb.search.evidence import Evidence, word_shares
 from lamella_memory_lancedb.store.memory import Memory, Reader
 from lamella_memory_lancedb.store.store import Store
+
+if TYPE_CHECKING:
+    from lamella_memory_lancedb.store.schema import Label
 
 # Candidates of each side, beside the results that are asked for.
 _CANDIDATES = 20
@@ -68,7 +73,7 @@ class Finder:
             return Found()
         vector, model, problem = None, "", ""
         try:
-            embedder = self.usable_embedder()
+            embedder = self._usable(label)
             vector, model = self._meaning.question(text), embedder.identity
         except NoMeaning as error:
             problem = f"{error}; only words were compared"
@@ -90,10 +95,12 @@ class Finder:
 
     def usable_embedder(self) -> Embedder:
         """The embedder, when the table's vectors are its own. Raises `NoMeaning` that tells what to do."""
+        return self._usable(self._store.label())
+
+    def _usable(self, label: Label | None) -> Embedder:
         if not self._meaning.wanted:
             raise NoMeaning('embedder is none; "static" turns search by meaning on')
         embedder = self._meaning.embedder(_OPENING_SECONDS)
-        label = self._store.label()
         if label is None or (label.identity == embedder.identity and label.dimensions == embedder.dimensions):
             return embedder
         if not label.identity:

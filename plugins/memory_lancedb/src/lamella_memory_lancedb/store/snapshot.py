@@ -47,10 +47,12 @@ class Snapshot:
 
     def cosine(self, memory_id: str, vector: Singles) -> float | None:
         """The likeness of one memory; None when it has no vector."""
-        if self._places is None:
-            self._places = {name: place for place, name in enumerate(self._rows["id"].to_pylist())}
-        place = self._places.get(memory_id)
+        place = self._place(memory_id)
         return float(self._matrix[place] @ vector) if place is not None and self._has[place] else None
+
+    def by_id(self, memory_id: str) -> Memory | None:
+        place = self._place(memory_id)
+        return None if place is None else self.memory(place)
 
     def memory(self, place: int) -> Memory:
         row: dict[str, Any] = {name: self._rows[name][place].as_py() for name in self._rows.column_names}
@@ -68,6 +70,11 @@ class Snapshot:
                 seen &= self._is_in("chat", list(SHARED_CHATS))
             self._visible[reader] = seen
         return self._visible[reader]
+
+    def _place(self, memory_id: str) -> int | None:
+        if self._places is None:
+            self._places = {name: place for place, name in enumerate(self._rows["id"].to_pylist())}
+        return self._places.get(memory_id)
 
     def _is_in(self, column: str, values: list[str]) -> Flags:
         found = pc.is_in(self._rows[column], value_set=pa.array(values, pa.string()))

@@ -49,6 +49,7 @@ class Store:
         self._snapshot: Snapshot | None = None
         self._one_loads = threading.Lock()
         self._is_ours = False
+        self._looked_at: int | None = None  # the version that the snapshot is of
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -87,32 +88,38 @@ class Store:
 
     def nearest(self, vector: Singles, count: int, reader: Reader) -> list[tuple[Memory, float]]:
         """Memories most like a vector of unit length, with the cosine, best first."""
-        if self._is_large():
-            return self._nearest_by_index(vector, count, reader)
         snapshot = self._current()
-        return [] if snapshot is None else snapshot.nearest(vector, count, reader)
+        if snapshot is None:
+            return self._nearest_by_index(vector, count, reader)
+        return snapshot.nearest(vector, count, reader)
 
     def cosines(self, vector: Singles, memories: Sequence[Memory]) -> dict[str, float]:
         """The likeness of these memories, by id, as far as they have vectors."""
-        if self._is_large():
-            return self._cosines_by_rows(vector, memories)
         snapshot = self._current()
-        found = {m.id: snapshot.cosine(m.id, vector) for m in memories} if snapshot is not None else {}
+        if snapshot is None:
+            return self._cosines_by_rows(vector, memories)
+        found = {m.id: snapshot.cosine(m.id, vector) for m in memories}
         return {name: cosine for name, cosine in found.items() if cosine is not None}
 
     def by_words(self, question: str, count: int, reader: Reader) -> list[Memory]:
         """Memories with words of a question, best first, by LanceDB's own index."""
         from lancedb.query import MatchQuery
 
+        snapshot = self._current()
+        columns = _light() if snapshot is None else ("id",)
+        condition = "" if snapshot is not None and snapshot.visible(reader).all() else reader.condition()
+
         def action(table: Any) -> list[dict[str, Any]]:
             query = table.search(MatchQuery(question, "text"), query_type="fts")
-            condition = reader.condition()
             if condition:
                 query = query.where(condition, prefilter=True)
-            rows: list[dict[str, Any]] = query.select([*_light(), "_score"]).limit(count).to_list()
+            rows: list[dict[str, Any]] = query.select([*columns, "_score"]).limit(count).to_list()
             return rows
 
-        return [memory_of(row) for row in self._read(action, [])]
+        rows = self._read(action, [])
+        if snapshot is None:
+            return [memory_of(row) for row in rows]
+        return [memory for row in rows if (memory := snapshot.by_id(row["id"])) is not None]
 
     def tombstones(self) -> list[Tombstone]:
         rows: list[dict[str, Any]] = self._database.read(FORGOTTEN, lambda t: t.to_arrow().to_pylist(), [])
@@ -240,7 +247,7 @@ class Store:
             self._tidy()
 
     def close(self) -> None:
-        self._snapshot = None
+        self._snapshot, self._looked_at = None, None
         self._database.close()
 
     # --- within -------------------------------------------------------------------------------------------
@@ -253,7 +260,6 @@ class Store:
     def _make(self, rows: Any) -> None:
         """Write the table anew with its index of words, and let nothing of the older one stay."""
         table = self._database.write(MEMORIES, rows)
-        self._snapshot = None
         self._database.guarded(lambda: self._upkeep.index_words(table))
         if not self.location.is_remote:
             self._database.guarded(lambda: tidy_all(table))
@@ -270,17 +276,16 @@ class Store:
             self._is_ours = self.label() is not None
         return self._database.read(MEMORIES, action, otherwise)
 
-    def _is_large(self) -> bool:
-        return self.count() >= self._config.index_rows
-
     def _current(self) -> Snapshot | None:
-        """The newest version of the table, in memory."""
+        """The newest version of the table, in memory; None when there is none, or when it is so large that an
+        index has to answer."""
         version = self._read(lambda table: int(table.version), None)
-        if version is None:
-            return None
         with self._one_loads:
-            if self._snapshot is None or self._snapshot.version != version:
-                self._snapshot = self._read(_snapshot, None)
+            if version != self._looked_at:
+                self._snapshot = None  # the older one need not be in memory beside the new one
+                if version is not None and self.count() < self._config.index_rows:
+                    self._snapshot = self._read(_snapshot, None)
+                self._looked_at = version
             return self._snapshot
 
     def _select(self, condition: str, reader: Reader, most: int | None) -> list[Memory]:
