@@ -34,6 +34,7 @@ from lamella_context_pruning.config import Config as ContextPruningConfig
 from lamella_embedders.config import Config as EmbeddersConfig
 from lamella_embedders.config import LocalSettings, RemoteSettings, SentenceTransformersSettings
 from lamella_memory_core.config import Config as MemoryCoreConfig
+from lamella_memory_lancedb.config import Config as MemoryLanceDBConfig
 from lamella_qmd_backend.config import Config as QmdBackendConfig
 from lamella_session_memory.config import Config as SessionMemoryConfig
 
@@ -117,6 +118,7 @@ ALL_SETTINGS = [
     *settings(MemoryCoreConfig, "plugins.config.memory-core"),
     *settings(SafeguardConfig, "plugins.config.compaction-safeguard"),
     *settings(ContextPruningConfig, "plugins.config.context-pruning"),
+    *settings(MemoryLanceDBConfig, "plugins.config.memory-lancedb"),
     *settings(SessionMemoryConfig, "plugins.config.session-memory"),
     *settings(QmdBackendConfig, "plugins.config.qmd-backend"),
     *settings(ChannelLimits, "plugins.config.history-limit.channels.CHANNEL"),
