@@ -142,6 +142,15 @@ def test_a_database_that_is_gone_is_made_anew(scene: Scene) -> None:
     assert scene.backend.sync().unchanged == 2
 
 
+def test_a_database_that_was_emptied_is_filled_again(scene: Scene) -> None:
+    database(scene).write_text("{}")
+    assert scene.paths("pool") == FOUND
+    checks = len(scene.qmd.calls_of("status"))
+    for _ in range(3):
+        assert scene.paths("xyzzynothing") == []
+    assert len(scene.qmd.calls_of("status")) == checks + 1, "that it is full is found out once"
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 99, "files": {}}', '{"format": 1, "files": {"a": 1}}'])
 def test_a_state_that_cannot_be_read_is_none(scene: Scene, text: str) -> None:
     (scene.state / "qmd" / "state.json").write_text(text)

@@ -143,16 +143,22 @@ def test_search_asks_for_all_words(make: Callable[..., Scene]) -> None:
     scene.write("memory/a.md", "the okapi eats figs\n")
     assert scene.paths("okapi figs") == ["memory/a.md"]
     assert scene.paths("okapi leaves") == []
-    assert scene.qmd.calls[-1]["argv"][2] == "search" and scene.qmd.calls[-1]["argv"][-1] == "okapi leaves"
+    assert scene.qmd.calls_of("search")[-1]["argv"][-2:] == ["--", "okapi leaves"]
+    assert not scene.qmd.calls_of("query")
     assert scene.search("okapi").mode == "keyword"
 
 
 def test_semantic_asks_for_meaning_and_words(make: Callable[..., Scene]) -> None:
     scene = make(mode="semantic", models=Models(embed="/e.gguf"), mcp=True)
     scene.write("memory/a.md", "the okapi eats figs\n")
+    scene.qmd.play("exit1", "embed")
+    found = scene.search("does the okapi eat?")
+    assert found.mode == "keyword" and found.degraded and "no vectors yet" in found.degraded.reason
+    scene.qmd.play("", "embed")
+    scene.backend.sync(force=True)
     found = scene.search("does the okapi eat?")
     assert [hit.path for hit in found.hits] == ["memory/a.md"] and found.mode == "hybrid"
-    (query,) = scene.qmd.queries
+    query = scene.qmd.queries[-1]
     assert query["searches"][0] == {"type": "vec", "query": "does the okapi eat?"}
     assert {"type": "lex", "query": "okapi"} in query["searches"]
 

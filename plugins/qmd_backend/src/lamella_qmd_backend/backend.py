@@ -12,7 +12,6 @@ from typing import Any
 from attrs import frozen
 
 from lamella.errors import MemoryPathError, MemoryUnavailable
-from lamella.memory.errand import StillRunning
 from lamella.memory.reading import load
 from lamella.memory.scan import FoundFile, Scan
 from lamella.memory.transcripts import SOURCE as SESSIONS
@@ -33,16 +32,17 @@ from lamella_qmd_backend.config import QUERY, Config
 from lamella_qmd_backend.faults import Kind, QmdFailed
 from lamella_qmd_backend.health import check_health
 from lamella_qmd_backend.index import PrivateIndex, Updated
+from lamella_qmd_backend.mending import Mender
+from lamella_qmd_backend.output import Result
 from lamella_qmd_backend.own import OwnIndex
 from lamella_qmd_backend.passages import Candidate, Text, Texts, pick
-from lamella_qmd_backend.questions import cleaned
+from lamella_qmd_backend.questions import cleaned, keyword_subs
 from lamella_qmd_backend.reports import own_facts, private_facts, report_of
 from lamella_qmd_backend.upkeep import Upkeep
 
 # Part of the time that there is for a search, so that its own reason is told when it is over.
 _SHARE = 0.8
 _MOST_FILES = 100
-_REPAIRED = (Kind.COLLECTION, Kind.SETTINGS)
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class QmdBackend:
         self._asker = Asker(config, self._index.runner, self._index.version)
         self._texts = Texts(self._read)
         self._upkeep = Upkeep(self._update_quietly)
+        self._mender = Mender(self._private, self._asker, self._upkeep) if self._private is not None else None
         self._last_look: _Look | None = None
         self._dropped = 0
         self._closed = threading.Event()
@@ -83,7 +84,7 @@ class QmdBackend:
     def search(self, query: SearchQuery) -> MemoryResults:
         """Raises `MemoryUnavailable` when QMD does not answer in time, `UsageError` for a missing workspace."""
         mode = "hybrid" if self._asker.by_meaning else "keyword"
-        if not cleaned(query.text):
+        if not keyword_subs(query.text):
             self._index.look()  # a missing workspace is an error whatever is asked
             return MemoryResults((), self.name, mode=mode)
         with self._folder_faults():
@@ -140,12 +141,14 @@ class QmdBackend:
 
     def _search(self, query: SearchQuery, mode: str, deadline: float) -> MemoryResults:
         self._asker.check_mode()
-        self._wait_for_first_index(deadline)
+        if self._mender is not None:
+            self._mender.wait_for_first_index(min(self._config.update.first_wait_seconds, deadline - time.monotonic()))
         look = self._look(query)
         mapped = self._found(query, look, deadline)
         fresh, left_out = unknown_notes(look.scan, look.changes)
         hits = self._hits(query, mapped, [f for f in fresh if _is_wanted(f, query)])
-        problem = self._problem(mapped, hits, left_out)
+        missing = self._missing_vectors()
+        problem = "; ".join(filter(None, (missing, self._problem(mapped, hits, left_out))))
         self._dropped += mapped.dropped
         if not query.as_is:
             self._update_if_due(look)
@@ -154,7 +157,7 @@ class QmdBackend:
             self.name,
             Degraded(problem, self.name) if problem else None,
             in_step=not query.as_is and not look.changes,
-            mode=mode,
+            mode="keyword" if missing else mode,
             index=look.identity,
         )
 
@@ -162,19 +165,6 @@ class QmdBackend:
         limits, allowed = self._config.limits, self._context.search_seconds
         own = limits.query_timeout_seconds if self._config.mode == QUERY else limits.timeout_seconds
         return own if allowed is None else min(own, allowed * _SHARE)
-
-    def _wait_for_first_index(self, deadline: float) -> None:
-        """Make the index, or wait until another process has. Raises `QmdFailed` when that takes too long."""
-        index = self._private
-        if index is None or index.is_made():
-            return
-        seconds = min(self._config.update.first_wait_seconds, deadline - time.monotonic())
-        try:
-            self._upkeep.begin().result(max(seconds, 0.0))
-        except StillRunning:
-            raise QmdFailed("QMD's index is still being made", Kind.TIME) from None
-        if not index.is_made():
-            raise QmdFailed("QMD's index is being made by another program", Kind.TIME)
 
     def _look(self, query: SearchQuery) -> _Look:
         """The files; with `as_is` as they were seen last, as long as the index is the same."""
@@ -205,26 +195,14 @@ class QmdBackend:
         mapped.files = [(found, result) for found, result in mapped.files if _is_wanted(found, query)]
         return mapped
 
-    def _ask(self, question: Question) -> list[Any]:
-        """Ask, and once more when what is broken could be mended. A broken database is put aside."""
+    def _ask(self, question: Question) -> list[Result]:
+        if self._mender is not None:
+            return self._mender.ask(question)
         try:
             return self._asker.ask(question)
-        except QmdFailed as failed:
-            if self._own is not None:
-                self._own.forget()
-            if self._private is None or failed.kind not in (*_REPAIRED, Kind.CORRUPT):
-                raise
-            self._asker.close()
-            if failed.kind is Kind.CORRUPT:
-                self._private.move_aside(str(failed))
-                self._upkeep.begin()
-                raise
-            log.warning("QMD's settings are written again: %s", failed)
-            try:
-                self._upkeep.begin(again=True).result(max(question.deadline - time.monotonic(), 0.0))
-            except StillRunning:
-                raise failed from None
-            return self._asker.ask(question)
+        except QmdFailed:
+            self._own_index().forget()
+            raise
 
     def _hits(self, query: SearchQuery, mapped: Mapped, fresh: Sequence[FoundFile]) -> list[MemoryHit]:
         known = {found.name for found, _ in mapped.files}
@@ -245,6 +223,14 @@ class QmdBackend:
             explain=query.explain,
         )
         return [hit for hit in hits if hit.score >= query.min_score][: max(query.max_results, 0)]
+
+    def _missing_vectors(self) -> str:
+        """Why meaning took no part though it was asked for; empty when it did."""
+        state = self._private.state() if self._private is not None and self._asker.by_meaning else None
+        if state is None or state.embedded_at:
+            return ""
+        why = f": {state.embed_error}" if state.embed_error else ""
+        return f"QMD has no vectors yet, only words were compared{why}"
 
     def _problem(self, mapped: Mapped, hits: Sequence[MemoryHit], left_out: int) -> str:
         if left_out:

@@ -25,6 +25,7 @@ _STACK = re.compile(
     r"\s+at |Node\.js v|node:internal|file:///|\s*\^+\s*\Z|\s*throw |\s*[{}\[\]]|\s*(code|errno|syscall):"
 )
 _TELLING = re.compile(r"error|not found|cannot|failed|locked|denied|refused|no such|no space|read-only|malformed", re.I)
+_WARNING = re.compile(r"\s*(?:QMD )?Warning:")
 _COLLECTION = re.compile(r"Collection not found: (.*)")
 _LONGEST = 300
 
@@ -100,6 +101,7 @@ def kind_of(told: str) -> Kind:
 def first_line(told: str) -> str:
     """The line that says most, without what a stack trace adds, at most 300 characters; home is `~`."""
     lines = [line for line in told.splitlines() if line.strip() and not _STACK.match(line)]
+    lines = [line for line in lines if not _WARNING.match(line)] or lines
     telling = next((line for line in lines if _TELLING.search(line)), lines[0] if lines else "")
     shown = " ".join(telling.split()).replace(str(Path.home()), "~")
     return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 3] + "..."

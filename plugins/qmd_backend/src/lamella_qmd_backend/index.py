@@ -137,6 +137,11 @@ class PrivateIndex:
                 self._note_failure(failed)
                 raise
 
+    def is_updating(self) -> bool:
+        """Whether some process is just updating the index."""
+        with self._lock(0.0) as mine:
+            return not mine
+
     def move_aside(self, reason: str) -> None:
         """Put a broken database aside, so that the next update makes a new one. The files are untouched."""
         with self._lock(self._config.update.busy_seconds) as mine:

@@ -28,11 +28,14 @@ class Embedded:
 
 
 def is_embedding_due(state: State, config: Config, *, force: bool = False) -> bool:
-    """Whether a model is configured and new texts may wait no longer; not so soon after a failure."""
+    """Whether a model is configured and new texts may wait no longer; not so soon after a failure,
+    unless the index is made anew (`force`)."""
     now = time.time()
-    if not config.models.embed or now < state.embed_after:
+    if not config.models.embed or force:
+        return bool(config.models.embed)
+    if now < state.embed_after:
         return False
-    return force or not state.embedded_at or now - state.embedded_at >= config.update.embed_interval_minutes * 60
+    return not state.embedded_at or now - state.embedded_at >= config.update.embed_interval_minutes * 60
 
 
 def embed(runner: Runner, state: State, config: Config) -> Embedded:

@@ -1,0 +1,70 @@
+"""Asking the private index, and mending what a question finds broken."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from lamella.memory.errand import StillRunning
+from lamella_qmd_backend.asking import Asker, Question
+from lamella_qmd_backend.faults import Kind, QmdFailed
+from lamella_qmd_backend.health import check_health
+from lamella_qmd_backend.index import PrivateIndex
+from lamella_qmd_backend.output import Result
+from lamella_qmd_backend.upkeep import Upkeep
+
+_SETTINGS = (Kind.COLLECTION, Kind.SETTINGS)
+
+log = logging.getLogger(__name__)
+
+
+class Mender:
+    """Asks once more when what is broken could be mended; a broken database is put aside and made anew."""
+
+    def __init__(self, index: PrivateIndex, asker: Asker, upkeep: Upkeep) -> None:
+        self._index = index
+        self._asker = asker
+        self._upkeep = upkeep
+        self._known_full = ""  # the state of the index of which is known that its database holds something
+
+    def wait_for_first_index(self, seconds: float) -> None:
+        """Make the index, or wait until another process has. Raises `QmdFailed` when that takes too long."""
+        if self._index.is_made():
+            return
+        try:
+            self._upkeep.begin().result(max(seconds, 0.0))
+        except StillRunning:
+            raise QmdFailed("QMD's index is still being made", Kind.TIME) from None
+        if not self._index.is_made():
+            raise QmdFailed("QMD's index is being made by another program", Kind.TIME)
+
+    def ask(self, question: Question) -> list[Result]:
+        """See `Asker.ask`."""
+        try:
+            results = self._asker.ask(question)
+            if not results:
+                self._check_emptiness(question)
+            return results
+        except QmdFailed as failed:
+            self._asker.close()
+            if failed.kind is Kind.CORRUPT:
+                self._index.move_aside(str(failed))
+                self._upkeep.begin()
+                raise
+            if failed.kind not in _SETTINGS:
+                raise
+            log.warning("QMD's index is mended: %s", failed)
+            try:
+                self._upkeep.begin(again=True).result(max(question.deadline - time.monotonic(), 0.0))
+            except StillRunning:
+                raise failed from None
+            return self._asker.ask(question)
+
+    def _check_emptiness(self, question: Question) -> None:
+        """Once for each state: a database that somebody emptied finds nothing, and says nothing of it."""
+        state = self._index.state()
+        if not state.documents or self._known_full == state.identity or self._index.is_updating():
+            return
+        if check_health(self._index, question.seconds).documents == 0:
+            raise QmdFailed("QMD's database was emptied", Kind.COLLECTION)
+        self._known_full = state.identity
