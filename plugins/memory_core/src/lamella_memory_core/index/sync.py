@@ -52,7 +52,7 @@ def sync_index(
     """
     database.prepare()
     with database.read() as connection:
-        known, total = _known_files(connection), _chunk_count(connection)
+        known = _known_files(connection)
     plan = _plan(scan, known, growth, force=force)
     outcomes = ["unchanged"] * len(plan.current)
     failed = list(plan.failed)
@@ -71,8 +71,8 @@ def sync_index(
                 taken = take_in_all(connection, plan.changed, chunking, failed, together=together, progress=progress)
                 outcomes += [outcome for _, outcome in taken]
                 removed = sum(remove(connection, name) for name in plan.removed)
-        with database.read() as connection:
-            total = _chunk_count(connection)
+    with database.read() as connection:
+        total = _chunk_count(connection)
     return SyncReport(
         workspace=str(scan.workspace),
         seen=len(scan.files) + len(scan.failed),
@@ -93,17 +93,20 @@ def is_too_large(found: FoundFile) -> bool:
 
 
 def _plan(scan: Scan, known: Mapping[str, Stamp], growth: Growth | None, *, force: bool) -> _Plan:
-    large = [f for f in scan.files if is_too_large(f)]
-    beyond = {f.name for f in large}
-    usable = [f for f in scan.files if f.name not in beyond]
+    large: list[FoundFile] = []
     current: list[FoundFile] = []
     changed: list[FoundFile] = []
-    for file in usable:
-        stamp = known.get(file.name)
-        is_current = not force and (stamp == _stamp(file) or _can_wait(file, stamp, growth))
-        (current if is_current else changed).append(file)
+    for file in scan.files:
+        stamp, status = known.get(file.name), file.stat
+        if status.st_size > MAX_FILE_BYTES and is_too_large(file):
+            large.append(file)
+        elif force or stamp != (status.st_size, status.st_mtime_ns, status.st_ctime_ns):
+            (current if not force and _can_wait(file, stamp, growth) else changed).append(file)
+        else:
+            current.append(file)
     limit = f"is larger than {MAX_FILE_BYTES // 1024**2} MiB"
-    names = {f.name for f in usable}
+    names = {file.name for file in current}
+    names.update(file.name for file in changed)
     return _Plan(
         current=tuple(current),
         changed=tuple(changed),
@@ -116,14 +119,9 @@ def _can_wait(found: FoundFile, stamp: Stamp | None, growth: Growth | None) -> b
     return growth is not None and found.source == SESSIONS and growth.can_wait(found, stamp[0] if stamp else 0)
 
 
-def _stamp(found: FoundFile) -> Stamp:
-    status = found.stat
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
 def _known_files(connection: sqlite3.Connection) -> dict[str, Stamp]:
     rows = connection.execute("SELECT path, size, mtime_ns, ctime_ns FROM files")
-    return {path: (size, modified, changed) for path, size, modified, changed in rows}
+    return {row[0]: row[1:] for row in rows}
 
 
 def _chunk_count(connection: sqlite3.Connection) -> int:
