@@ -150,6 +150,14 @@ class SearchContract(ContractBase):
         assert notebook.search(backend, "okapi figs", min_score=middle).hits, "hits at min_score stay"
         notebook.search(backend, "okapi figs", min_score=1.0)
 
+    def test_a_right_answer_is_above_the_floor_of_usual_searches(self, notebook: Notebook) -> None:
+        notebook.fill()
+        notebook.write("memory/okapi.md", "# Zoo\n\nThe okapi eats figs.\n\nThe gate is painted green.\n")
+        found = notebook.found(notebook.synced(), "What does the okapi eat? figs", min_score=0.2)
+        assert found[:1] == ["memory/okapi.md"], (
+            f"commands and tools leave out what scores below 0.2; a right answer must score more; found was {found}"
+        )
+
     def test_an_excluded_file_is_not_in_the_answer(self, notebook: Notebook) -> None:
         notebook.fill()
         notebook.write("MEMORY.md", "The okapi is called Fig.\n")
