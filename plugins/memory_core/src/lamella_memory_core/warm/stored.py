@@ -14,19 +14,21 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
 
 from lamella.errors import LamellaError
-from lamella.text.files import write_atomic
+from lamella.text.files import write_pieces
 
 MAGIC = b"LMARRAY1"
 _HEAD = struct.Struct("<II")
 _START = len(MAGIC) + _HEAD.size
 _ALIGNMENT = 64
+_PIECE = 1024 * 1024
 
 
 class Damaged(LamellaError):
@@ -43,8 +45,6 @@ class Stored:
 
 def write_arrays(path: Path, facts: Mapping[str, str], arrays: Mapping[str, Any]) -> None:
     """Replace a file, at once for its readers. Those who have mapped the old one keep it. Raises `OSError`."""
-    import numpy as np
-
     places: dict[str, list[Any]] = {}
     size = 0
     for name, array in arrays.items():
@@ -52,14 +52,22 @@ def write_arrays(path: Path, facts: Mapping[str, str], arrays: Mapping[str, Any]
         size += array.nbytes + -array.nbytes % _ALIGNMENT
     header = json.dumps({"facts": dict(facts), "arrays": places}, sort_keys=True).encode()
     header += b" " * (-(_START + len(header)) % _ALIGNMENT)
-    content = bytearray(_START + len(header) + size)
-    content[_START : _START + len(header)] = header
-    for name, array in arrays.items():
-        begin = _START + len(header) + places[name][0]
-        content[begin : begin + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-    check = zlib.crc32(memoryview(content)[_START:])
-    content[:_START] = MAGIC + _HEAD.pack(len(header), check)
-    write_atomic(path, content, mode=0o600)
+    check = zlib.crc32(header)
+    for piece in _pieces(arrays):
+        check = zlib.crc32(piece, check)
+    begin = MAGIC + _HEAD.pack(len(header), check) + header
+    write_pieces(path, chain([begin], _pieces(arrays)), mode=0o600)
+
+
+def _pieces(arrays: Mapping[str, Any]) -> Iterator[bytes]:
+    """The bytes of all arrays, each filled up to where the next one begins."""
+    import numpy as np
+
+    for array in arrays.values():
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for start in range(0, len(raw), _PIECE):
+            yield raw[start : start + _PIECE].tobytes()
+        yield bytes(-len(raw) % _ALIGNMENT)
 
 
 def read_arrays(path: Path) -> Stored | None:
