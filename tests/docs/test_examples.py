@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from cli import EXAMPLE
 from inside import lamella
-from pages import ROOT, Code, blocks, page, pages, sections
+from pages import ROOT, Code, blocks, page, pages, sections, steps
 
 from lamella.config.load import load_config
 from lamella.paths import Paths
@@ -75,18 +75,6 @@ def test_the_toy_in_the_docs_is_the_toy_in_the_examples() -> None:
 
 
 # --- the tutorial ------------------------------------------------------------------------------------------
-
-
-def steps(block: Code) -> list[tuple[str, str]]:
-    """(command, expected output) of a console block."""
-    found: list[tuple[str, str]] = []
-    for line in block.text.splitlines():
-        if line.startswith("$ "):
-            found.append((line[2:], ""))
-        else:
-            command, output = found[-1]
-            found[-1] = (command, f"{output}{line}\n")
-    return found
 
 
 def test_the_tutorial_says_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,18 @@ def blocks(path: Path) -> list[Code]:
     return [Code(m[1], m[2].strip(), m[3], path, text[: m.start(3)].count("\n") + 1) for m in _FENCE.finditer(text)]
 
 
+def steps(block: Code) -> list[tuple[str, str]]:
+    """(command, expected output) of a console block."""
+    found: list[tuple[str, str]] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], ""))
+        else:
+            command, output = found[-1]
+            found[-1] = (command, f"{output}{line}\n")
+    return found
+
+
 def sections(text: str) -> dict[str, str]:
     """Heading (without its number signs) to the text below it, up to a heading of the same or a higher level."""
     plain = _FENCE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)  # a `#` in code is no heading
