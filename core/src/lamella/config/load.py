@@ -16,6 +16,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from lamella.config.schema import AgentSection, Settings
+from lamella.config.secrets import shown
 from lamella.config.structure import flatten, structure
 from lamella.errors import ConfigError, Problem
 from lamella.paths import Paths
@@ -59,11 +60,7 @@ class Config:
 
     def leaves(self) -> list[tuple[str, Any, str]]:
         """(key, value, origin) of every setting; keys of secrets have their value hidden."""
-        return [(k, _hidden(k, v), self.origin(k)) for k, v in flatten(self.settings)]
-
-
-def _hidden(key: str, value: Any) -> Any:
-    return "***" if key.rpartition(".")[2] in ("api_key", "token", "secret") and value else value
+        return [(k, shown(k, v), self.origin(k)) for k, v in flatten(self.settings)]
 
 
 def load_config(

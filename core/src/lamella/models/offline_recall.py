@@ -22,6 +22,7 @@ _GOOD_SHARE = 0.6  # of the best line's worth, for further lines to be quoted
 _PLACE = re.compile(
     r"^(?P<path>\S[^\n#]*?\.md)#L(?P<start>\d+)(?:-L(?P<end>\d+))?(?: \(score [\d.]+\)| of \d+ lines)?$", re.MULTILINE
 )
+_MEMORY = re.compile(r"^(?P<number>\d+)\. \[\w+\] (?P<text>.+) \(\d+%\)$", re.MULTILINE)
 _SAVED = re.compile(r"[^\s\"'`]+\.md(?:#L\d+(?:-L\d+)?)?")
 _NOTE = re.compile(r"^(?:\[.*\]|Note: .*)$")
 _CUT = ("…", "...")
@@ -63,8 +64,9 @@ class Answer:
 
 
 def parse_passages(text: str) -> list[Passage]:
-    """The passages in an answer of memory_search or memory_get: `path#Lx-Ly` lines, or JSON."""
-    return _from_json(text) or _from_places(text)
+    """The passages in an answer of memory_search or memory_get (`path#Lx-Ly` lines, or JSON), or of
+    memory_recall."""
+    return _from_json(text) or _from_places(text) or _from_memories(text)
 
 
 def saved_place(text: str) -> str:
@@ -107,6 +109,12 @@ def _from_places(text: str) -> list[Passage]:
         body = text[place.end() + 1 : following.start() if following else None]
         passages.append(_passage(place["path"], int(place["start"]), int(place["end"] or place["start"]), body))
     return passages
+
+
+def _from_memories(text: str) -> list[Passage]:
+    """Numbered memories, which have no file: their place is their number in the answer."""
+    found = list(_MEMORY.finditer(text))
+    return [Passage("memories", int(m["number"]), int(m["number"]), (m["text"],)) for m in found]
 
 
 def _passage(path: str, start: int, end: int, body: str) -> Passage:

@@ -16,6 +16,7 @@ import attrs
 from attrs import field, frozen
 
 from lamella.config.schema import PluginsSection
+from lamella.config.secrets import shown
 from lamella.config.structure import near_match, structure
 from lamella.errors import Problem
 from lamella.plugins import hookspecs
@@ -268,7 +269,7 @@ def _load_unguarded(found: _Found, settings: PluginsSection, problems: list[Prob
         distribution=found.distribution,
         slot=slot,
         hooks=hooks,
-        config=attrs.asdict(config) if config is not None else {},
+        config=shown("", attrs.asdict(config)) if config is not None else {},
         priority=int(getattr(plugin, "priority", 0) or 0),
         builtin=found.builtin,
         prompts=found.name not in settings.without_prompt_text,

@@ -84,7 +84,7 @@ class Config:
     )
     recall_chars: int = setting(2400, "Most characters of all recalled memories.", check=between(200, 40_000))
     recall_timeout_ms: int = setting(
-        2000, "How long a turn waits for what is recalled; what comes later is dropped.", check=between(10, 15_000)
+        5000, "How long a turn waits for what is recalled; what comes later is dropped.", check=between(10, 15_000)
     )
     search_limit: int = setting(
         5, "Results of memory_recall, unless the call asks for another number.", check=between(1, 50)

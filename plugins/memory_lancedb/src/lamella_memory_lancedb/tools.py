@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,6 +33,8 @@ _UPDATE = "Correct a memory that is there: its text, category or importance. Fin
 _CATEGORY = {"type": "string", "enum": list(CATEGORIES), "description": "What kind of memory it is."}
 _IMPORTANCE = {"type": "number", "minimum": 0, "maximum": 1, "description": "From 0 to 1; 0.7 unless given."}
 _ID = {"type": "string", "description": "A memory's id, or enough of its beginning to tell it from others."}
+
+_BULLET = re.compile(r"^[-*•]\s+(?=\S[^\n]*\Z)")
 
 _Run = Callable[[Mapping[str, Any], ToolContext], ToolResult]
 
@@ -104,7 +107,7 @@ def _recall(memories: Memories, arguments: Mapping[str, Any], context: ToolConte
 
 
 def _store(memories: Memories, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-    text = _text(arguments, "text")
+    text = _BULLET.sub("", _text(arguments, "text"))  # models write notes as lists
     _refuse_injection(text)
     kept = memories.keeper.keep(
         text,
