@@ -33,8 +33,7 @@ def test_the_settings_name_collections_and_models_that_are_nowhere(scene: Scene)
     document = json.loads(settings(scene).read_text("utf-8"))
     root = str(scene.workspace.resolve())
     assert document["collections"] == {
-        "memory-root": {"path": root, "pattern": "MEMORY.md"},
-        "memory-dir": {"path": f"{root}/memory", "pattern": "**/*.md"},
+        "memory": {"path": root, "pattern": "{MEMORY.md,memory/**/*.md}"},
     }
     assert set(document["models"]) == {"embed", "generate", "rerank"}
     assert not any(Path(path).exists() for path in document["models"].values())
@@ -62,7 +61,7 @@ def test_memory_md_in_lower_case_is_indexed_where_there_is_no_other(make: Callab
     scene.write("MEMORY.md", "the okapi sleeps\n")
     assert scene.paths("okapi") == ["MEMORY.md"]
     scene.backend.sync()
-    assert json.loads(settings(scene).read_text())["collections"]["memory-root"]["pattern"] == "MEMORY.md"
+    assert json.loads(settings(scene).read_text())["collections"]["memory"]["pattern"].startswith("{MEMORY.md,")
 
 
 def test_a_sync_tells_what_it_did(scene: Scene) -> None:
@@ -110,7 +109,7 @@ def test_a_collection_that_is_not_found_is_mended_once(scene: Scene) -> None:
     assert scene.paths("pool") == FOUND
     assert len(scene.qmd.calls_of("update")) == 2
     scene.qmd.play("vanished", "query")
-    with pytest.raises(MemoryUnavailable, match="Collection not found: memory-dir"):
+    with pytest.raises(MemoryUnavailable, match="Collection not found: memory"):
         scene.search("pool")
     assert len(scene.qmd.calls_of("update")) == 3
 
@@ -121,7 +120,7 @@ def test_broken_settings_are_written_again(scene: Scene, text: str) -> None:
     scene.write("memory/new.md", "the okapi eats figs\n")
     assert scene.paths("pool") == FOUND
     scene.backend.sync()
-    assert "memory-dir" in json.loads(settings(scene).read_text("utf-8"))["collections"]
+    assert "memory" in json.loads(settings(scene).read_text("utf-8"))["collections"]
 
 
 def test_a_broken_database_is_put_aside_and_made_anew(scene: Scene) -> None:
@@ -208,13 +207,22 @@ def test_too_many_changed_files_are_told(make: Callable[..., Scene]) -> None:
     assert found.degraded and found.degraded.reason == "6 changed files are not in QMD's index yet"
 
 
-def test_a_missing_folder_is_shown_and_is_no_failure(scene: Scene) -> None:
+def test_a_missing_folder_is_shown_and_is_no_failure(scene: Scene, tmp_path: Path) -> None:
+    folder = tmp_path / "more"
+    folder.mkdir()
+    (folder / "x.md").write_text("the okapi eats figs\n")
+    scene.context = evolve(scene.context, extra_paths=(str(folder),))
+    scene.backends.insert(0, scene.another())
+    assert scene.paths("okapi") == ["../../more/x.md"]
+    folder.rename(tmp_path / "away")
     (scene.workspace / "memory").rename(scene.workspace / "away")
-    assert scene.paths("pool") == []
-    scene.backend.sync()
-    assert [c["missing"] for c in scene.backend.status()["collections"]] == [False, True]
+    assert scene.paths("okapi") == [] and scene.paths("pool") == []
+    assert scene.backend.sync().ok
+    missing = {c["name"]: c["missing"] for c in scene.backend.status()["collections"]}
+    assert missing == {"memory": False, "extra-1": True}
+    (tmp_path / "away").rename(folder)
     (scene.workspace / "away").rename(scene.workspace / "memory")
-    assert scene.paths("pool") == FOUND
+    assert scene.paths("okapi") == ["../../more/x.md"] and scene.paths("pool") == FOUND
 
 
 def test_groups_do_not_see_what_is_excluded(scene: Scene) -> None:

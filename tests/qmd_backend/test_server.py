@@ -33,7 +33,7 @@ def test_searches_share_one_server(served: Scene) -> None:
         assert served.paths("connection pool") == FOUND
     assert len(servers(served)) == 1 and len(served.qmd.queries) == 3
     assert served.qmd.queries[0]["rerank"] is False
-    assert served.qmd.queries[0]["collections"] == ["memory-root", "memory-dir"]
+    assert served.qmd.queries[0]["collections"] == ["memory"]
     assert served.backend.status()["qmdServer"] == "running"
 
 
@@ -93,6 +93,16 @@ def test_a_server_that_does_not_answer_is_a_failure(scene: Scene, mode: str, rea
     wait_for(lambda: is_gone(pid))
 
 
+def test_a_server_that_does_not_start_in_time_is_tried_again_later(scene: Scene) -> None:
+    scene.qmd.play("hang", "mcp")
+    backend = scene.another(mcp=True, limits=Limits(timeout_seconds=2.0))
+    with pytest.raises(MemoryUnavailable, match="qmd mcp took too long"):
+        backend.search(SearchQuery("pool"))
+    scene.qmd.play("", "mcp")
+    assert [hit.path for hit in backend.search(SearchQuery("pool")).hits] == FOUND
+    assert len(servers(scene)) == 2
+
+
 def test_noise_between_the_messages_is_passed_over(served: Scene) -> None:
     served.qmd.play("noise", "mcp")
     assert served.paths("pool") == FOUND
@@ -117,7 +127,7 @@ def test_old_versions_are_asked_by_the_command_line(make: Callable[..., Scene]) 
 
 def test_a_server_of_another_index_is_not_trusted(served: Scene) -> None:
     served.qmd.play("another_index", "mcp")
-    with pytest.raises(MemoryUnavailable, match="Collection not found: memory-root at /"):
+    with pytest.raises(MemoryUnavailable, match="Collection not found: memory at /"):
         served.search("pool")
     assert not served.qmd.queries
 

@@ -83,11 +83,17 @@ def is_indexed(relative: Path) -> bool:
     )
 
 
+def matching(base: Path, pattern: str) -> set[Path]:
+    """Files that match a pattern, or one of several in braces."""
+    patterns = pattern[1:-1].split(",") if pattern.startswith("{") else [pattern]
+    return {path for one in patterns for path in base.glob(one)}
+
+
 def update() -> None:
     old, new, lines = load(), {}, []
     for name, collection in settings().items():
         base, texts = Path(collection["path"]), {}
-        for path in sorted(base.glob(collection["pattern"])) if base.is_dir() else ():
+        for path in sorted(matching(base, collection["pattern"])) if base.is_dir() else ():
             relative = path.relative_to(base)
             if path.is_file() and not path.is_symlink() and is_indexed(relative):
                 text = path.read_text("utf-8", "replace")
@@ -262,7 +268,7 @@ def before(how: str) -> None:
         fail("Error: ENOSPC: no space left on device, write\n")
     if how == "vanished" or (how == "vanished_once" and not (HERE / "has_vanished").exists()):
         (HERE / "has_vanished").touch()
-        fail("Collection not found: memory-dir\n")
+        fail("Collection not found: memory\n")
     if how == "silent":
         sys.exit(0)
     if how == "nothing_stdout":
@@ -272,7 +278,7 @@ def before(how: str) -> None:
         fail("No results found.\n", 0)
 
 
-OUTSIDE = ("../../etc/passwd", "/etc/passwd", "a%2F..%2Fb.md", "", "gone.md", ".", "../MEMORY.md")
+OUTSIDE = ("../../etc/passwd", "/etc/passwd", "memory%2F2026-03-02.md", "", "gone.md", ".", "memory/../MEMORY.md")
 NO_RESULTS = [1, "x", None, [], {}, {"file": None}, {"file": 7}, {"docid": None}, {"file": "no-collection.md"}]
 
 
@@ -286,10 +292,10 @@ def distorted(items: list, how: str) -> list:
     if how == "bad_items":
         return [*NO_RESULTS, *(dict(one, score="0.9", snippet=7, line=None) for one in items)]
     if how == "outside":
-        bad = [{"file": f"qmd://memory-dir/{path}", "score": 1} for path in OUTSIDE]
-        return [*bad, {"file": "qmd://unmanaged/a.md"}, {"file": "/etc/passwd"}, {"file": "qmd://memory-dir"}, *items]
+        bad = [{"file": f"qmd://memory/{path}", "score": 1} for path in OUTSIDE]
+        return [*bad, {"file": "qmd://unmanaged/a.md"}, {"file": "/etc/passwd"}, {"file": "qmd://memory"}, *items]
     if how == "huge":
-        return [{"file": f"qmd://memory-dir/{i}.md", "snippet": "x" * 1000} for i in range(20_000)]
+        return [{"file": f"qmd://memory/{i}.md", "snippet": "x" * 1000} for i in range(20_000)]
     return items
 
 

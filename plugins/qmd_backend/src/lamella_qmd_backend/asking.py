@@ -135,7 +135,7 @@ class Asker:
             if child.is_alive and its_runner is runner and identity == question.identity:
                 return child
             self.close()
-        child = McpChild(runner, self._config.limits.output_chars)
+        child = McpChild(runner, self._config.limits.output_chars, question.deadline)
         self._child = question.identity, runner, child
         try:
             folders = child.folders(question.deadline)

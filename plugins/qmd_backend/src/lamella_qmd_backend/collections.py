@@ -36,13 +36,14 @@ class Collection:
 def memory_collections(
     workspace: Path, scan: Scan, extra_paths: Sequence[str], exported: Path | None
 ) -> tuple[Collection, ...]:
-    """What makes up memory: the curated file, notes, extra paths, and the folder of exported sessions."""
+    """What makes up memory: the curated file with the notes, extra paths, and the folder of exported sessions.
+
+    QMD fuses the rankings of its collections by rank, so that the one file of a collection is always first in
+    its own. Hence one collection for what belongs together.
+    """
     names = {found.name for found in scan.files}
     curated = CURATED if CURATED in names or CURATED_LOWER not in names else CURATED_LOWER
-    found = [
-        Collection("memory-root", str(scan.workspace), curated),
-        Collection("memory-dir", str(scan.workspace / FOLDER)),
-    ]
+    found = [Collection("memory", str(scan.workspace), f"{{{curated},{FOLDER}/{_ALL}}}")]
     for number, extra in enumerate(extra_roots(scan.workspace, extra_paths), 1):
         folder, pattern = extra.path, _ALL
         if is_note(extra.name) and not Path(extra.path).is_dir():

@@ -20,7 +20,6 @@ from lamella_qmd_backend.runner import INDEX, Runner
 
 MOST_SUBS = 10  # QMD refuses more in one request
 _PROTOCOL = "2025-06-18"
-_START_SECONDS = 10.0
 
 
 class NoServer(Exception):
@@ -30,19 +29,20 @@ class NoServer(Exception):
 class McpChild:
     """A running `qmd mcp`. Calls come one at a time."""
 
-    def __init__(self, runner: Runner, cap: int) -> None:
+    def __init__(self, runner: Runner, cap: int, deadline: float) -> None:
         """Start it. Raises `NoServer` when it does not serve structured queries, `QmdFailed` when it
-        cannot be started."""
+        cannot be started, or not in time."""
         self._runner = runner
         self._cap = cap
         self._last_id = 0
         self._rest = b""
         self._process = runner.start(*INDEX, "mcp", talk=True)
-        deadline = time.monotonic() + _START_SECONDS
         try:
             self._begin(deadline)
         except QmdFailed as failed:
             self.close()
+            if failed.kind is Kind.TIME:
+                raise
             raise NoServer(str(failed)) from failed
         except BaseException:
             self.close()
