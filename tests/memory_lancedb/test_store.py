@@ -274,6 +274,16 @@ def test_all_can_be_forgotten(tmp_path: Path) -> None:
     assert keep(memories, "A new beginning") == ["created"]
 
 
+def test_forgetting_needs_no_embedder(tmp_path: Path) -> None:
+    embedder = GivenVectors({"I live in Bonn": [1.0, 0.0, 0.0], "Bonn is where I live": [0.98, 0.199, 0.0]}, 3)
+    memories = memories_in(tmp_path, embedder)
+    keep(memories, "I live in Bonn", *(f"Box {number} is blue" for number in range(3)))
+    embedder.fails = True
+    memories.forget_all()
+    embedder.fails = False
+    assert keep(memories, "Bonn is where I live", wanted=False) == ["forgotten"]
+
+
 def test_a_memory_can_be_corrected(tmp_path: Path) -> None:
     memories = memories_in(tmp_path)
     keep(memories, "The gate closes at eight", "I prefer tea")

@@ -102,13 +102,12 @@ class Keeper:
         """Delete memories so that their texts leave the disk, and remember not to capture them again."""
         if not memories:
             return
-        vectors = [self._vector(memory.text) for memory in memories]
         now = unix_ms()
-        stones = [
-            Tombstone(memory.hash, memory.agent, memory.session_key, now, identity, vector)
-            for memory, (vector, identity) in zip(memories, vectors, strict=True)
-        ]
         with self._store.writing():
+            label = self._store.label()
+            identity = label.identity if label is not None else ""
+            vectors = self._store.vectors([memory.id for memory in memories])
+            stones = [Tombstone(m.hash, m.agent, m.session_key, now, identity, vectors.get(m.id)) for m in memories]
             self._store.bury(stones)
             self._store.remove([memory.id for memory in memories])
 
@@ -142,21 +141,21 @@ class Keeper:
         return None
 
     def _was_forgotten(self, memory: Memory, vector: Any, identity: str, reader: Reader) -> bool:
-        for stone in self._store.tombstones():
-            if (reader.agents is not None and stone.agent not in reader.agents) or (
-                reader.session_key and stone.session_key != reader.session_key
-            ):
-                continue
-            if stone.hash == memory.hash:
-                return True
-            if vector is None or stone.vector is None or stone.identity != identity:
-                continue
-            if (
-                sum(a * b for a, b in zip(vector.tolist(), stone.vector, strict=True))
-                >= self._config.duplicate_threshold
-            ):
-                return True
-        return False
+        stones = [stone for stone in self._store.tombstones() if _is_for(stone, reader)]
+        if any(stone.hash == memory.hash for stone in stones):
+            return True
+        near = [stone.vector for stone in stones if stone.vector is not None and stone.identity == identity]
+        if vector is None or not near:
+            return False
+        import numpy as np
+
+        likest = float((np.asarray(near, dtype=np.float32) @ vector).max())
+        return likest >= self._config.duplicate_threshold
+
+
+def _is_for(stone: Tombstone, reader: Reader) -> bool:
+    """Whether a tombstone counts for who reads so."""
+    return (reader.agents is None or stone.agent in reader.agents) and reader.session_key in ("", stone.session_key)
 
 
 _OPENING_SECONDS = 10.0

@@ -303,6 +303,8 @@ class Memories:
     # --- within -------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
+        if not self.store.is_there():
+            return  # lancedb takes seconds to load, and there is nothing yet to be found with it
         try:
             load()
             self._embed_missing(None)

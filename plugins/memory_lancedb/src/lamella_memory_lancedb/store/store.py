@@ -16,7 +16,6 @@ from lamella_memory_lancedb.store.memory import (
     Memory,
     Reader,
     Tombstone,
-    checked_id,
     ids_condition,
     memory_of,
     quoted,
@@ -53,6 +52,11 @@ class Store:
 
     # --- reading ------------------------------------------------------------------------------------------
 
+    def is_there(self) -> bool:
+        """Whether there is, or may be, a table. Loads nothing."""
+        folder = self.location.folder
+        return folder is None or (folder / f"{MEMORIES}.lance").exists()
+
     def label(self) -> Label | None:
         """What the table says of itself; None when there is none. A table of an older version is brought up
         to this one first."""
@@ -83,7 +87,11 @@ class Store:
         heads = self._rows(condition, columns=("id", "created_at"))
         heads.sort(key=lambda row: (-int(row["created_at"] or 0), str(row["id"])))
         wanted = [str(row["id"]) for row in heads[offset : offset + limit]]
-        found = {m.id: m for m in self._select(ids_condition(wanted), EVERYTHING, len(wanted))} if wanted else {}
+        found = {
+            memory.id: memory
+            for group in _groups(wanted)
+            for memory in self._select(ids_condition(group), EVERYTHING, len(group))
+        }
         return [found[name] for name in wanted if name in found]
 
     def nearest(self, vector: Singles, count: int, reader: Reader) -> list[tuple[Memory, float]]:
@@ -120,6 +128,13 @@ class Store:
         if snapshot is None:
             return [memory_of(row) for row in rows]
         return [memory for row in rows if (memory := snapshot.by_id(row["id"])) is not None]
+
+    def vectors(self, ids: Sequence[str]) -> dict[str, Singles]:
+        """The vectors of these memories, by id, as far as they have any."""
+        import numpy as np
+
+        rows = [row for group in _groups(ids) for row in self._rows(ids_condition(group), len(group), ("id", "vector"))]
+        return {row["id"]: np.asarray(row["vector"], dtype=np.float32) for row in rows if row["vector"] is not None}
 
     def tombstones(self) -> list[Tombstone]:
         rows: list[dict[str, Any]] = self._database.read(FORGOTTEN, lambda t: t.to_arrow().to_pylist(), [])
@@ -176,8 +191,9 @@ class Store:
         """Delete memories; with `purge`, so that their texts leave the disk too."""
         if not ids:
             return
-        condition = ids_condition(ids)
-        self._write(lambda table: table.delete(condition))
+        for group in _groups(ids):
+            condition = ids_condition(group)
+            self._write(lambda table, condition=condition: table.delete(condition))
         if purge:
             self.purge()
 
@@ -315,8 +331,7 @@ class Store:
         return [(memory_of(row), 1.0 - float(row["_distance"])) for row in self._read(action, [])]
 
     def _cosines_by_rows(self, vector: Singles, memories: Sequence[Memory]) -> dict[str, float]:
-        rows = self._rows(ids_condition(checked_id(m.id) for m in memories), len(memories), ("id", "vector"))
-        return {row["id"]: float(vector @ row["vector"]) for row in rows if row["vector"] is not None}
+        return {name: float(vector @ found) for name, found in self.vectors([m.id for m in memories]).items()}
 
     def _migrate(self) -> None:
         """Bring a table of an older version up to this one. What was there stays beside it."""
@@ -333,6 +348,14 @@ class Store:
 # How many parts of the approximate index are looked at, and how many candidates for each result are
 # compared by their true vectors.
 _PROBES, _REFINE = 40, 20
+
+
+# Ids that one condition of a query names.
+_MOST_IDS = 500
+
+
+def _groups(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS))
 
 
 def _light() -> tuple[str, ...]:
