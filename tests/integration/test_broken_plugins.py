@@ -126,8 +126,27 @@ def site(tmp_path: Path) -> Path:
     """The plugins as they lie in site-packages, and another distribution with a plugin `good`."""
     for name, code in PLUGINS.items():
         install(tmp_path / "site", name, f"plugin_{name.replace('-', '_')}", code)
+    add_commands(tmp_path / "site")
     install(tmp_path / "site", "good", "plugin_impostor", "raise ImportError('never imported')", "zz-impostor")
     return tmp_path / "site"
+
+
+COMMANDS = {
+    "alpha": {"weather": "command_weather:run", "status": "command_weather:run", "stuck": "plugin_hangs_at_import:run"},
+    "beta": {"weather": "command_other:run", "absent": "no_such_module:run", "number": "command_weather:number"},
+}
+
+
+def add_commands(site: Path) -> None:
+    """Two distributions with commands of `lamella`; one name in both, and one that lamella has."""
+    code = "import click\n\n@click.command()\ndef run():\n    click.echo('sunny')\n\nnumber = 5\n"
+    (site / "command_weather.py").write_text(code)
+    for distribution, points in COMMANDS.items():
+        info = site / f"{distribution}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        lines = "".join(f"{name} = {target}\n" for name, target in points.items())
+        (info / "entry_points.txt").write_text(f"[lamella.commands]\n{lines}")
 
 
 def install(site: Path, name: str, module: str, code: str, distribution: str = "") -> None:
@@ -187,6 +206,12 @@ def test_the_check_names_each_and_what_it_may_not_have(run: Any) -> None:
     assert "command 'status' of takes-names: the name is taken" in told
     assert "memory backend 'sqlite' of takes-names: the name is taken" in told
     assert "embedder 'static' of takes-names: the name is taken" in told
+    assert "command 'status' of alpha: the name is taken by lamella" in told
+    assert "command 'weather' of beta: the name is taken by alpha" in told
+    assert "command 'stuck' of alpha: was not imported within 0.4 s" in told
+    assert "command 'absent' of beta cannot be imported: ModuleNotFoundError" in told
+    assert "command 'number' of beta command_weather:number is int, expected a click command" in told
+    assert "'weather' of alpha" not in told
     assert "plugin wrong-types: register_tools: returned int, expected a list of Tool" in told
 
 

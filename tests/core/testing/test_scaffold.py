@@ -90,6 +90,7 @@ def test_a_project_is_whole_and_leaves_the_licence_to_its_author(kind: str) -> N
     assert {"README.md", ".gitignore", f"src/{package}/__init__.py", f"src/{package}/py.typed"} <= rendered.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x", LONGEST])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_is_clean(kind: str, name: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,7 @@ def check(common: CommonOptions, as_json: bool) -> int:
     loaded = not any(p.level == "error" for p in found)
     try:
         found += _registration_problems(runtime)
+        found += _command_problems(runtime)
         found += _memory_problems(runtime) if loaded else []
     finally:
         runtime.close()
@@ -114,4 +116,34 @@ def _registration_problems(runtime: Runtime) -> list[Problem]:
         except LamellaError as error:  # of the configuration, such as an estimator that nobody offers
             found.append(Problem("", str(error)))
     runtime.listeners.remove(hear)
+    return found
+
+
+def _command_problems(runtime: Runtime) -> list[Problem]:
+    """Commands that plugins add to `lamella` and that cannot be had: the name is taken, or the import fails."""
+    from importlib.metadata import entry_points
+
+    from lamella.cli.main import COMMANDS
+    from lamella.cli.plugin_commands import GROUP, load_command, origin, plugin_commands
+    from lamella.plugins.threads import OutOfTime, describe, run_with_limit
+
+    chosen = plugin_commands()
+    seconds = runtime.settings.plugins.load_timeout_seconds
+    found = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, origin(e))):
+        first = chosen[entry.name]
+        owner = "lamella" if entry.name in COMMANDS else origin(first)
+        if owner != origin(entry):
+            found.append(Problem("", f"command {entry.name!r} of {origin(entry)}: the name is taken by {owner}"))
+            continue
+        try:
+            run_with_limit(functools.partial(load_command, entry), seconds)
+        except OutOfTime:
+            found.append(
+                Problem("", f"command {entry.name!r} of {origin(entry)}: was not imported within {seconds:g} s")
+            )
+        except LamellaError as error:
+            found.append(Problem("", str(error)))
+        except Exception as error:  # noqa: BLE001 - an import of others may raise anything
+            found.append(Problem("", f"command {entry.name!r} of {origin(entry)}: {describe(error)}"))
     return found
