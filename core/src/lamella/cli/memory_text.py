@@ -94,6 +94,11 @@ def _skipped(problems: Sequence[Mapping[str, str]]) -> str:
     return f"{len(problems)}: {named}{more}" if problems else ""
 
 
+def _collections(found: Sequence[Mapping[str, Any]]) -> str:
+    missing = {True: ", which is missing", False: "", None: ""}
+    return "; ".join(f"{row['name']} ({row['path']}{missing[row.get('missing')]})" for row in found)
+
+
 def _watch(watch: Mapping[str, Any]) -> str:
     if not watch["wanted"]:
         return "off"
@@ -116,6 +121,7 @@ _FACTS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
     ("passages", ("chunks",), str),
     ("vectors", ("vectors",), _vectors),
     ("behind", ("behind",), _behind),
+    ("collections", ("collections",), _collections),
     ("left out", ("skipped",), _skipped),
     ("last error", ("lastError",), lambda error: error or ""),
     ("following files", ("watch",), _watch),

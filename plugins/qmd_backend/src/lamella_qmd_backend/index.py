@@ -71,6 +71,11 @@ class PrivateIndex:
         self._version: Version | None = None
         self._closed = False
 
+    @property
+    def embeds(self) -> bool:
+        """Whether a model is configured that makes vectors."""
+        return bool(self._config.models.embed)
+
     def look(self) -> Scan:
         """The memory files as they are now. Raises `UsageError` for a missing workspace."""
         context = self._context

@@ -60,7 +60,7 @@ def private_facts(index: PrivateIndex) -> dict[str, Any]:
         "behind": len(changes.names) + len(changes.removed),
         "skipped": [{"path": p.path, "reason": p.reason} for p in scan.skipped],
         "collections": collections,
-        "pendingEmbeddings": None if found is None else found.pending,
+        "pendingEmbeddings": found.pending if found is not None and index.embeds else None,
         "lastUpdate": _iso(state.updated_at),
         "updateError": state.error or None,
         "updateErrorAt": _iso(state.error_at),
