@@ -93,12 +93,15 @@ def build_postings(texts: Iterable[tuple[str, str]], stems: Stems) -> Postings:
     tokens = stems.of(numbers)
     vocabulary = sorted({token.encode() for several in tokens for token in several})
     place = {term: number for number, term in enumerate(vocabulary)}
-    cells, keys = _spread(_as_numbers(words), _as_numbers(cell_ends), tokens, place)
+    cells, terms = _spread(_as_numbers(words), _as_numbers(cell_ends), tokens, place)
+    del words
     row_count = len(cell_ends) // 2
     lengths = np.bincount(cells, minlength=2 * row_count).reshape(-1, 2).sum(axis=1)
-    keys *= 2 * row_count  # terms become keys in place: there may be millions
+    keys = terms.astype(np.int64)  # in place from here on: there may be millions
+    del terms
+    keys *= 2 * row_count
     keys += cells
-    del cells, words
+    del cells
     rows, halves, starts = _collected(keys, row_count, len(vocabulary))
     return Postings(
         letters=np.frombuffer(b"".join(vocabulary), dtype=np.uint8),
@@ -117,18 +120,23 @@ def _as_numbers(values: array[int]) -> Any:
 
 
 def _spread(words: Any, cell_ends: Any, tokens: Sequence[Sequence[str]], place: Mapping[bytes, int]) -> Any:
-    """The cell and the term of every token (each int64), from the word numbers of all cells."""
+    """The cell and the term of every token (each int32), from the word numbers of all cells."""
     import numpy as np
 
-    cells = np.repeat(np.arange(len(cell_ends)), np.diff(cell_ends, prepend=0))
-    counts = np.array([len(several) for several in tokens], dtype=np.int64)
-    terms = np.array([place[token.encode()] for several in tokens for token in several], dtype=np.int64)
+    cells = np.repeat(np.arange(len(cell_ends), dtype=np.int32), np.diff(cell_ends, prepend=0))
+    counts = np.array([len(several) for several in tokens], dtype=np.int32)
+    terms = np.array([place[token.encode()] for several in tokens for token in several], dtype=np.int32)
     if (counts == 1).all():
         return cells, terms[words]
     each = counts[words]
-    first = (np.cumsum(counts) - counts)[words]
-    within = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
-    return np.repeat(cells, each), terms[np.repeat(first, each) + within]
+    cells = np.repeat(cells, each)
+    # From where a word's tokens stand among all tokens of the text to where they stand in `terms`.
+    shift = (np.cumsum(counts, dtype=np.int32) - counts)[words]
+    shift += each
+    shift -= np.cumsum(each, dtype=np.int32)
+    where = np.repeat(shift, each)
+    where += np.arange(len(where), dtype=np.int32)
+    return cells, terms[where]
 
 
 def _collected(keys: Any, row_count: int, term_count: int) -> Any:
@@ -139,11 +147,13 @@ def _collected(keys: Any, row_count: int, term_count: int) -> Any:
     import numpy as np
 
     keys.sort()
-    weights = np.where(keys & 1, *reversed(_HALVES)).astype(np.uint16)
+    weights = np.array(_HALVES, dtype=np.uint16)[np.bitwise_and(keys, 1, dtype=np.int8, casting="unsafe")]
     keys >>= 1
-    begins = np.flatnonzero(np.diff(keys, prepend=-1))
-    halves = np.add.reduceat(weights, begins, dtype=np.int64) if len(begins) else weights
+    begins = np.flatnonzero(np.concatenate([keys[:1] >= 0, keys[1:] != keys[:-1]]))
+    halves = np.add.reduceat(weights, begins, dtype=np.uint32) if len(begins) else weights
+    halves = np.minimum(halves, np.iinfo(np.uint16).max).astype(np.uint16)
     pairs = keys[begins]
+    del begins, weights
     starts = np.searchsorted(pairs, np.arange(term_count + 1) * row_count)
-    rows = (pairs % max(row_count, 1)).astype(np.uint32)
-    return rows, np.minimum(halves, np.iinfo(np.uint16).max).astype(np.uint16), starts.astype(np.int64)
+    pairs %= max(row_count, 1)
+    return pairs.astype(np.uint32), halves, starts.astype(np.int64)
