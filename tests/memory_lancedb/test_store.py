@@ -528,6 +528,39 @@ def test_pages_numbers_and_export(tmp_path: Path) -> None:
     assert {"id", "createdAt", "agent", "sessionKey", "entryId", "source", "category", "importance"} <= set(lines[0])
 
 
+def test_an_export_can_be_restored_by_another_agent(tmp_path: Path) -> None:
+    memories = memories_in(tmp_path)
+    keep(memories, "I prefer tea", "我对花生过敏", origin=Origin("main", "test", "k", "s", "e", "group"))
+    other = memories_in(tmp_path, agent="scout")
+    assert other.restore(memories.export()) == (2, 0)
+    assert other.restore([*memories.export(), "", '{"text": "new", "category": "fact"}']) == (1, 2)
+    first = other.page()[-1]
+    assert (first.text, first.agent, first.source, first.session_key, first.chat) == (
+        "I prefer tea",
+        "scout",
+        "import",
+        "k",
+        "group",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "an object of JSON"),
+        ("[]", "an object of JSON"),
+        ('{"text": " "}', "a text that is not empty"),
+        ('{"text": "x", "category": "mood"}', "as category"),
+        ('{"text": "x", "importance": true}', "as importance"),
+    ],
+)
+def test_lines_that_are_no_memories_are_told_and_nothing_is_stored(tmp_path: Path, line: str, said: str) -> None:
+    memories = memories_in(tmp_path)
+    with pytest.raises(UsageError, match=f"line 2: expected .*{said}"):
+        memories.restore(['{"text": "I prefer tea"}', line])
+    assert memories.page() == []
+
+
 def test_status_hides_credentials(tmp_path: Path) -> None:
     memories = memories_in(tmp_path, uri="s3://key:secret@bucket/path?token=abc", storage_options={"aws_key": "xyz"})
     assert memories.location.shown == "s3://bucket/path"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-from attrs import frozen
 
 from lamella.errors import LamellaError, MemoryPathError, UsageError
 from lamella.memory.errand import Errand
@@ -27,7 +24,8 @@ from lamella.types.memory import (
     SyncProgress,
     SyncReport,
 )
-from lamella_memory_lancedb.config import AGENT, SECTION, SESSION, Config
+from lamella_memory_lancedb.config import AGENT, SESSION, Config
+from lamella_memory_lancedb.facts import Stats, export_line, import_lines, switched_off
 from lamella_memory_lancedb.keeping import Keeper
 from lamella_memory_lancedb.search.finding import Finder, Found
 from lamella_memory_lancedb.store.database import load
@@ -48,26 +46,6 @@ class MemoryNotFound(UsageError, LookupError):
     """No memory has that id."""
 
     exit_code = 4
-
-
-@frozen(slots=True)
-class Stats:
-    """Numbers on memories: how many in all, by category, by source, and how many lack a vector."""
-
-    total: int
-    by_category: Mapping[str, int]
-    by_source: Mapping[str, int]
-    without_vector: int
-    forgotten: int
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "total": self.total,
-            "byCategory": dict(self.by_category),
-            "bySource": dict(self.by_source),
-            "withoutVector": self.without_vector,
-            "forgotten": self.forgotten,
-        }
 
 
 class Memories:
@@ -200,7 +178,7 @@ class Memories:
             "storedBy": None,
             "withoutVector": 0,
             "lastError": self._last_error or None,
-            "off": self._off(),
+            "off": switched_off(self.config, self.meaning.wanted),
         }
         try:
             label = self.store.label()
@@ -262,18 +240,25 @@ class Memories:
         """All memories as lines of JSON, oldest first, without vectors."""
         seen = self.reader() if reader is None else reader
         for memory in reversed(self.store.page(seen, 0, self.store.count(seen))):
-            yield json.dumps(memory.to_json(), ensure_ascii=False)
+            yield export_line(memory)
+
+    def restore(self, lines: Iterable[str]) -> tuple[int, int]:
+        """Store the memories of an export, as this agent's: how many are new, and how many were there already.
+
+        Nothing is stored when a line is none: raises `UsageError` with its number.
+        """
+        wanted = list(import_lines(lines, self.agent_id))
+        kept = [
+            self.keeper.keep(line.text, line.origin, category=line.category, importance=line.importance)
+            for line in wanted
+        ]
+        new = sum(k.action == "created" for k in kept)
+        return new, len(kept) - new
 
     def stats(self, reader: Reader | None = None) -> Stats:
         seen = self.reader() if reader is None else reader
         memories = self.store.page(seen, 0, self.store.count(seen))
-        return Stats(
-            len(memories),
-            _counted(m.category for m in memories),
-            _counted(m.source for m in memories),
-            self.store.count_without_vector(),
-            len(self.store.tombstones()),
-        )
+        return Stats.of(memories, self.store.count_without_vector(), len(self.store.tombstones()))
 
     def reindex(self, progress: ProgressListener | None = None) -> int:
         """Make all vectors anew with the embedder in use; the number of memories.
@@ -344,16 +329,6 @@ class Memories:
             vectors |= {m.id: row for m, row in zip(group, rows, strict=True)}
         return vectors
 
-    def _off(self) -> list[dict[str, str]]:
-        """What the settings have switched off, and what switches it on."""
-        config = self.config
-        switches = {
-            "recall before a turn": (config.auto_recall, "auto_recall = true"),
-            "capture after a turn": (config.auto_capture, "auto_capture = true"),
-            "search by meaning": (self.meaning.wanted, 'embedder = "static"'),
-        }
-        return [{"what": what, "turnOn": f"{SECTION}.{how}"} for what, (on, how) in switches.items() if not on]
-
 
 def _hit(memory: Memory, score: float, parts: Mapping[str, float | None] | None) -> MemoryHit:
     return MemoryHit(memory.path, 1, memory.text.count("\n") + 1, score, memory.text, "memory", parts)
@@ -361,10 +336,3 @@ def _hit(memory: Memory, score: float, parts: Mapping[str, float | None] | None)
 
 def _parts(hit: Any) -> dict[str, float | None]:
     return {"cosine": hit.evidence.cosine, "words": hit.evidence.words}
-
-
-def _counted(names: Iterator[str] | Any) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return dict(sorted(counts.items()))

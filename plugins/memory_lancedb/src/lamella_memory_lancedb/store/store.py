@@ -20,6 +20,7 @@ from lamella_memory_lancedb.store.memory import (
     memory_of,
     quoted,
 )
+from lamella_memory_lancedb.store.queries import groups, rows, rows_near, rows_with_words
 from lamella_memory_lancedb.store.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Store:
         wanted = [str(row["id"]) for row in heads[offset : offset + limit]]
         found = {
             memory.id: memory
-            for group in _groups(wanted)
+            for group in groups(wanted)
             for memory in self._select(ids_condition(group), EVERYTHING, len(group))
         }
         return [found[name] for name in wanted if name in found]
@@ -111,34 +112,25 @@ class Store:
 
     def by_words(self, question: str, count: int, reader: Reader) -> list[Memory]:
         """Memories with words of a question, best first, by LanceDB's own index."""
-        from lancedb.query import MatchQuery
-
         snapshot = self._current()
-        columns = _light() if snapshot is None else ("id",)
-        condition = "" if snapshot is not None and snapshot.visible(reader).all() else reader.condition()
-
-        def action(table: Any) -> list[dict[str, Any]]:
-            query = table.search(MatchQuery(question, "text"), query_type="fts")
-            if condition:
-                query = query.where(condition, prefilter=True)
-            rows: list[dict[str, Any]] = query.select([*columns, "_score"]).limit(count).to_list()
-            return rows
-
-        rows = self._read(action, [])
         if snapshot is None:
-            return [memory_of(row) for row in rows]
-        return [memory for row in rows if (memory := snapshot.by_id(row["id"])) is not None]
+            condition = reader.condition()
+            found = self._read(lambda table: rows_with_words(table, question, condition, _light(), count), [])
+            return [memory_of(row) for row in found]
+        condition = "" if snapshot.visible(reader).all() else reader.condition()
+        found = self._read(lambda table: rows_with_words(table, question, condition, ("id",), count), [])
+        return [memory for row in found if (memory := snapshot.by_id(row["id"])) is not None]
 
     def vectors(self, ids: Sequence[str]) -> dict[str, Singles]:
         """The vectors of these memories, by id, as far as they have any."""
         import numpy as np
 
-        rows = [row for group in _groups(ids) for row in self._rows(ids_condition(group), len(group), ("id", "vector"))]
-        return {row["id"]: np.asarray(row["vector"], dtype=np.float32) for row in rows if row["vector"] is not None}
+        found = [row for group in groups(ids) for row in self._rows(ids_condition(group), len(group), ("id", "vector"))]
+        return {row["id"]: np.asarray(row["vector"], dtype=np.float32) for row in found if row["vector"] is not None}
 
     def tombstones(self) -> list[Tombstone]:
-        rows: list[dict[str, Any]] = self._database.read(FORGOTTEN, lambda t: t.to_arrow().to_pylist(), [])
-        return [Tombstone(**row) for row in rows]
+        found: list[dict[str, Any]] = self._database.read(FORGOTTEN, lambda t: t.to_arrow().to_pylist(), [])
+        return [Tombstone(**row) for row in found]
 
     def unembedded(self) -> list[Memory]:
         """Memories without a vector."""
@@ -174,8 +166,8 @@ class Store:
             return
         fitting = [v if identity == label.identity else None for v in vectors]
         schema = memories_schema(label.identity, label.dimensions)
-        rows = memory_rows(memories, fitting, schema)
-        self._write(lambda table: table.add(rows, on_bad_vectors=MISSING_IS_NULL))
+        added = memory_rows(memories, fitting, schema)
+        self._write(lambda table: table.add(added, on_bad_vectors=MISSING_IS_NULL))
 
     def replace(self, memory: Memory, vector: Singles | None, identity: str) -> None:
         """Put a memory in place of that with its id."""
@@ -191,7 +183,7 @@ class Store:
         """Delete memories; with `purge`, so that their texts leave the disk too."""
         if not ids:
             return
-        for group in _groups(ids):
+        for group in groups(ids):
             condition = ids_condition(group)
             self._write(lambda table, condition=condition: table.delete(condition))
         if purge:
@@ -200,12 +192,12 @@ class Store:
     def bury(self, tombstones: Sequence[Tombstone]) -> None:
         from lamella_memory_lancedb.store.schema import tombstone_rows
 
-        rows = tombstone_rows(tombstones)
+        added = tombstone_rows(tombstones)
         table = self._database.table(FORGOTTEN)
         if table is None:
-            self._database.write(FORGOTTEN, rows)
+            self._database.write(FORGOTTEN, added)
         else:
-            self._database.guarded(lambda: table.add(rows, on_bad_vectors=MISSING_IS_NULL))
+            self._database.guarded(lambda: table.add(added, on_bad_vectors=MISSING_IS_NULL))
 
     def exhume(self, digest: str, agents: frozenset[str] | None) -> None:
         """Take away the tombstones of a text that somebody wants back."""
@@ -273,9 +265,9 @@ class Store:
         if table is not None:
             self._database.guarded(lambda: self._upkeep.tidy(table))
 
-    def _make(self, rows: Any) -> None:
+    def _make(self, whole: Any) -> None:
         """Write the table anew with its index of words, and let nothing of the older one stay."""
-        table = self._database.write(MEMORIES, rows)
+        table = self._database.write(MEMORIES, whole)
         self._database.guarded(lambda: self._upkeep.index_words(table))
         if not self.location.is_remote:
             self._database.guarded(lambda: tidy_all(table))
@@ -309,26 +301,13 @@ class Store:
         return [memory_of(row) for row in self._rows(whole, most, _light())]
 
     def _rows(self, condition: str, most: int | None = None, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
-        def action(table: Any) -> list[dict[str, Any]]:
-            query = table.search().select(list(columns)).limit(most)
-            rows: list[dict[str, Any]] = (query.where(condition) if condition else query).to_list()
-            return rows
-
-        found: list[dict[str, Any]] = self._read(action, [])
+        found: list[dict[str, Any]] = self._read(lambda table: rows(table, condition, columns, most), [])
         return found
 
     def _nearest_by_index(self, vector: Singles, count: int, reader: Reader) -> list[tuple[Memory, float]]:
-        def action(table: Any) -> list[dict[str, Any]]:
-            query = table.search(vector, vector_column_name="vector").distance_type("cosine")
-            condition = reader.condition()
-            if condition:
-                query = query.where(condition, prefilter=True)
-            found: list[dict[str, Any]] = (
-                query.nprobes(_PROBES).refine_factor(_REFINE).select([*_light(), "_distance"]).limit(count).to_list()
-            )
-            return found
-
-        return [(memory_of(row), 1.0 - float(row["_distance"])) for row in self._read(action, [])]
+        condition = reader.condition()
+        found = self._read(lambda table: rows_near(table, vector, condition, _light(), count), [])
+        return [(memory_of(row), 1.0 - float(row["_distance"])) for row in found]
 
     def _cosines_by_rows(self, vector: Singles, memories: Sequence[Memory]) -> dict[str, float]:
         return {name: float(vector @ found) for name, found in self.vectors([m.id for m in memories]).items()}
@@ -343,19 +322,6 @@ class Store:
         old = self._database.read(MEMORIES, lambda table: table.to_arrow(), None)
         self._database.write(f"{MEMORIES}_v{label.version}", old)
         self._make(from_openclaw(old, self._agent))
-
-
-# How many parts of the approximate index are looked at, and how many candidates for each result are
-# compared by their true vectors.
-_PROBES, _REFINE = 40, 20
-
-
-# Ids that one condition of a query names.
-_MOST_IDS = 500
-
-
-def _groups(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS))
 
 
 def _light() -> tuple[str, ...]:
