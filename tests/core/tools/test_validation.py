@@ -105,6 +105,29 @@ def test_long_arguments_are_not_echoed_whole():
     assert "100000 characters" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("part", "sent", "expected"),
+    [
+        ({"type": "string", "maxLength": 3}, {"n": "长" * 100_000}, "n: expected at most 3 characters, got 100000"),
+        ({"type": "string", "pattern": "^a"}, {"n": "x" * 100_000}, 'n: does not keep to pattern "^a"'),
+        ({}, {"k" * 100_000: 1}, "(100000 characters): unknown field"),
+        ({}, {f"field {i}": "v" for i in range(5_000)}, "  - and 4980 more"),
+    ],
+)
+def test_a_report_is_short_whatever_was_sent(part, sent, expected):
+    with pytest.raises(ToolError) as caught:
+        validate_arguments(tool({**schema(n=part), "additionalProperties": False}), sent)
+    assert expected in str(caught.value)
+    assert len(str(caught.value)) < 6_000
+
+
+def test_null_is_not_asked_for_when_something_was_given():
+    part = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}]}
+    with pytest.raises(ToolError) as caught:
+        validate_arguments(tool(schema(n=part)), {"n": ""})
+    assert "expected null" not in str(caught.value)
+
+
 def test_a_broken_schema_is_the_tools_fault():
     with pytest.raises(ToolError, match='Tool "demo" has an invalid parameter schema'):
         validate_arguments(tool({"type": "object", "properties": {"a": {"type": "nonsense"}}}), {"a": 1})

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO, cast
 
+from lamella.mcp.lines import Lines
 from lamella.mcp.server import MemoryServer
 
 # How long requests that have been read may still take when the input ends.
@@ -50,12 +51,11 @@ class Stop:
 
 
 class Input(io.RawIOBase):
-    """Standard input, which ends also when the server is to end. `at_end` is called before it ends by itself."""
+    """Standard input, which ends also when the server is to end."""
 
-    def __init__(self, descriptor: int, stop: Stop, at_end: Callable[[], None]) -> None:
+    def __init__(self, descriptor: int, stop: Stop) -> None:
         self._descriptor = descriptor
         self._stop = stop
-        self._at_end = at_end
 
     def readable(self) -> bool:
         return True
@@ -63,30 +63,48 @@ class Input(io.RawIOBase):
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         data = os.read(self._descriptor, len(buffer)) if self._stop.unless_told(reading=self._descriptor) else b""
         buffer[: len(data)] = data
-        if not data and not self._stop.told:
-            self._at_end()
         return len(data)
 
 
 class Output(io.RawIOBase):
-    """Standard output. A client that has gone, or reads no more when the server ends, is not waited for."""
+    """Standard output, of which every line ends before another begins. A client that has gone, or reads no more
+    when the server ends, is not waited for."""
 
     def __init__(self, descriptor: int, stop: Stop) -> None:
         self._descriptor = descriptor
         self._stop = stop
+        self._one_writes = threading.Lock()
+        self._within_a_line = False
+        self._waiting: list[bytes] = []
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any, /) -> int:
-        rest = memoryview(data).cast("B")
-        size = len(rest)
+        given = memoryview(data).cast("B")
+        with self._one_writes:
+            self._write_all(given)
+            if given:
+                self._within_a_line = given[-1] != ord("\n")
+            if not self._within_a_line:
+                self._write_all(memoryview(b"".join(self._waiting)))
+                self._waiting.clear()
+        return len(given)
+
+    def say(self, line: bytes) -> None:
+        """Write a whole line beside the SDK, which writes a long one in pieces."""
+        with self._one_writes:
+            if self._within_a_line:
+                self._waiting.append(line)
+            else:
+                self._write_all(memoryview(line))
+
+    def _write_all(self, rest: memoryview) -> None:
         while rest and self._stop.unless_told(writing=self._descriptor):
             try:
                 rest = rest[os.write(self._descriptor, rest[:_PIECE]) :]
             except BrokenPipeError:
                 self._stop.tell()
-        return size
 
 
 class _ForTheSdk(io.TextIOBase):
@@ -121,8 +139,10 @@ def _own_streams(stop: Stop, at_end: Callable[[], None]) -> Iterator[None]:
     os.close(nothing)
     os.dup2(2, 1)
     before = sys.stdin, sys.stdout
-    sys.stdin = cast("TextIO", _ForTheSdk(io.BufferedReader(Input(source, stop, at_end))))
-    sys.stdout = cast("TextIO", _ForTheSdk(io.BufferedWriter(Output(target, stop))))
+    output = Output(target, stop)
+    lines = Lines(io.BufferedReader(Input(source, stop)), output.say, lambda: None if stop.told else at_end())
+    sys.stdin = cast("TextIO", _ForTheSdk(io.BufferedReader(lines)))
+    sys.stdout = cast("TextIO", _ForTheSdk(io.BufferedWriter(output)))
     try:
         yield
     finally:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _MAX_ECHOED_STRING = 500
+_MAX_ECHO = 4_000
+_MAX_PROBLEMS = 20
 _NOTHING = object()
 
 
@@ -230,13 +232,19 @@ def _lines(error: ValidationError) -> list[str]:
             words = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}
             return [_line(path, f"expected {words.get(str(error.validator), 'less than')} {rule}")]
         case "anyOf" | "oneOf" if error.context:
-            return [line for inner in error.context for line in _lines(inner)]
+            # null stands for "not given": whoever gives something wants one of the others
+            wanted = [e for e in error.context if (e.validator, e.validator_value) != ("type", "null")]
+            return [line for inner in wanted or error.context for line in _lines(inner)]
+        case "maxLength":
+            return [_line(path, f"expected at most {rule} characters, got {len(error.instance)}")]
+        case _ if len(error.message) > _MAX_ECHOED_STRING:  # it repeats the value
+            return [_line(path, f"does not keep to {error.validator} {js_json(rule)}"[:_MAX_ECHOED_STRING])]
         case _:
             return [_line(path, error.message)]
 
 
 def _line(path: list[str], message: str) -> str:
-    return f"  - {'.'.join(path) or 'root'}: {message}"
+    return f"  - {_shown('.'.join(path)) or 'root'}: {message}"
 
 
 def _type_name(value: Any) -> str:
@@ -246,13 +254,21 @@ def _type_name(value: Any) -> str:
 
 def _report(name: str, problems: list[str], arguments: Mapping[str, Any]) -> str:
     received = json.dumps(_echo(arguments), indent=2, ensure_ascii=False, default=str)
-    return f'Validation failed for tool "{name}":\n' + "\n".join(problems) + f"\n\nReceived arguments:\n{received}"
+    if len(received) > _MAX_ECHO:
+        received = f"{received[:_MAX_ECHO]}... ({len(received)} characters)"
+    more = [f"  - and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
+    listed = "\n".join(problems[:_MAX_PROBLEMS] + more)
+    return f'Validation failed for tool "{name}":\n{listed}\n\nReceived arguments:\n{received}'
 
 
 def _echo(value: Any) -> Any:
     """Arguments as they are shown again: long strings shortened."""
-    if isinstance(value, str) and len(value) > _MAX_ECHOED_STRING:
-        return f"{value[:_MAX_ECHOED_STRING]}... ({len(value)} characters)"
+    if isinstance(value, str):
+        return _shown(value)
     if isinstance(value, Mapping):
-        return {k: _echo(v) for k, v in value.items()}
+        return {_shown(k): _echo(v) for k, v in value.items()}
     return [_echo(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _MAX_ECHOED_STRING else f"{text[:_MAX_ECHOED_STRING]}... ({len(text)} characters)"
