@@ -263,7 +263,8 @@ def test_j15_an_import_that_hangs_is_left_behind() -> None:
     assert states(catalog) == {"a": "on", "hangs": "failed", "z": "on"}
     (problem,) = catalog.problems
     assert str(problem) == (
-        "plugin hangs: cannot be loaded: it was not ready within 0.1 s (plugins.load_timeout_seconds)"
+        "plugin hangs: cannot be loaded: it was not ready within 0.1 s (plugins.load_timeout_seconds); "
+        "plugins.deny leaves it out at once"
     )
 
 

@@ -210,7 +210,8 @@ def _load_in_time(found: _Found, settings: PluginsSection, problems: list[Proble
     try:
         record = run_with_limit(lambda: _load(found, settings, own), seconds)
     except OutOfTime:
-        text = f"cannot be loaded: it was not ready within {seconds:g} s (plugins.load_timeout_seconds)"
+        limit = f"{seconds:g} s (plugins.load_timeout_seconds)"
+        text = f"cannot be loaded: it was not ready within {limit}; plugins.deny leaves it out at once"
     except Escaped as error:  # such as KeyboardInterrupt, which asks more than this thread to end
         text = f"cannot be loaded: {describe(error)}"
     else:
