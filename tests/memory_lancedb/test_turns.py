@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -18,12 +19,13 @@ from lamella.models.scripted import ScriptedModel
 from lamella.plugins import hookimpl
 from lamella.runtime import Runtime
 from lamella.text.estimate import estimate_text
+from lamella.types.entries import Entry
 from lamella.types.events import Notice
 from lamella.types.memory import EmbedderRegistration
 from lamella.types.messages import text_of
 from lamella_embedders import Embedders
 from lamella_memory_lancedb import MemoryLanceDB
-from lamella_memory_lancedb.capture.capturing import CURSOR
+from lamella_memory_lancedb.capture.capturing import CURSOR, said_since
 from lamella_memory_lancedb.recall import CLOSING, OPENING, WARNING, block, recalled
 from lamella_memory_lancedb.service import Memories
 from lamella_memory_lancedb.store.memory import Memory, Origin
@@ -278,6 +280,28 @@ async def test_facts_late_in_a_long_session_are_kept_once(tmp_path: Path) -> Non
         await runtime.ask("I prefer green tea.")
         await runtime.ask("My locker number is 31.")
         assert stored(runtime) == ["I prefer green tea", "My locker number is 31."]
+
+
+def test_the_cursor_tells_what_is_new() -> None:
+    entries = [
+        Entry(kind, name, None, "", {"message": {"role": role, "content": f"text of {name}"}})
+        for name, kind, role in [
+            ("a", "message", "user"),
+            ("b", "message", "assistant"),
+            ("c", "message", "user"),
+            ("d", "custom", "user"),
+            ("e", "message", "user"),
+        ]
+    ]
+    for cursor, expected in [
+        (None, "ace"),
+        ({"entry": "a"}, "ce"),
+        (MappingProxyType({"entry": "c"}), "e"),
+        ({"entry": "e"}, ""),
+        ({"entry": "gone"}, "ace"),
+        ("nonsense", "ace"),
+    ]:
+        assert "".join(said.entry_id for said in said_since(entries, cursor)) == expected
 
 
 async def test_a_compaction_neither_loses_nor_doubles(tmp_path: Path) -> None:

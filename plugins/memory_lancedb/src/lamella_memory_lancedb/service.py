@@ -24,6 +24,7 @@ from lamella.types.memory import (
     SyncProgress,
     SyncReport,
 )
+from lamella_memory_lancedb.capture.signs import is_injection
 from lamella_memory_lancedb.config import AGENT, SESSION, Config
 from lamella_memory_lancedb.facts import Stats, export_line, import_lines, switched_off
 from lamella_memory_lancedb.keeping import Keeper
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 NAME = "lancedb"
 _GROUP = 128  # texts that are embedded at once
 _OPENING_SECONDS = 10.0
+_BY_HAND = "cli"  # the actor of the command line
 log = logging.getLogger(__name__)
 
 
@@ -127,9 +129,14 @@ class Memories:
         return MemoryText("ok", memory.path, shown, start_line, last, len(texts), last < len(texts))
 
     def append(self, text: str, *, path: str | None = None, provenance: Provenance) -> MemoryWrite:
-        """Store a text as a memory. A text that is there already is not stored again: 0 bytes are written."""
+        """Store a text as a memory. A text that is there already is not stored again: 0 bytes are written.
+
+        Raises `UsageError` for a text that tries to steer a model, unless a person typed it.
+        """
         if path is not None:
             raise MemoryPathError(f"{path[:80]!r}: memories have no files", hint="Leave the path out.")
+        if provenance.actor != _BY_HAND and is_injection(text):
+            raise UsageError("the text reads like instructions to a model, and a memory is information only")
         origin = Origin(
             self.agent_id,
             provenance.actor,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from lamella.errors import LamellaError
-from lamella.memory.errand import Errand
+from lamella.memory.errand import Errand, StillRunning
 from lamella.text.recalled import without_blocks
 from lamella.types.entries import Entry
 from lamella.types.events import Notice
@@ -37,7 +37,7 @@ class Said:
 def said_since(entries: Sequence[Entry], cursor: object) -> tuple[Said, ...]:
     """What users said behind the entry that the cursor names; all of it when that entry is not there, as
     after a compaction. Pure."""
-    last = cursor.get("entry") if isinstance(cursor, dict) else None
+    last = cursor.get("entry") if isinstance(cursor, Mapping) else None
     places = [place for place, entry in enumerate(entries) if entry.id == last]
     fresh = entries[places[-1] + 1 :] if places else entries
     return tuple(_said(fresh))
@@ -68,6 +68,9 @@ class Capturer:
         if worth:
             try:
                 kept = await Errand(lambda: self._keep(worth, origins), "lamella-capture").outcome(_SECONDS)
+            except StillRunning:
+                host.emit(Notice("capture_late", f"capturing takes more than {_SECONDS:g} s; it goes on"))
+                return
             except LamellaError as error:
                 self._memories.note_error(error)
                 host.emit(Notice("capture_failed", f"nothing was captured: {error}"))
