@@ -12,7 +12,7 @@ from pathlib import Path
 import filelock
 import pytest
 from attrs import evolve
-from qmd_programs import Scene, wait_for
+from qmd_programs import Scene, is_gone, wait_for
 
 from lamella.errors import MemoryUnavailable
 from lamella.types.memory import SearchQuery, SyncProgress
@@ -173,13 +173,16 @@ def test_a_database_that_stays_busy_is_told_in_the_end(scene: Scene) -> None:
     assert scene.paths("pool") == FOUND
 
 
-def test_one_program_at_a_time_updates(scene: Scene) -> None:
+def test_one_program_at_a_time_updates(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.write("memory/new.md", "the okapi eats figs\n")
     backend = scene.another(update=Update(timeout_seconds=1.0))
     with filelock.FileLock(scene.state / "qmd" / ".update.lock"):
         assert [h.path for h in backend.search(SearchQuery("okapi")).hits] == ["memory/new.md"]
-        with pytest.raises(MemoryUnavailable, match="another program has been updating"):
-            backend.sync()
+        with pytest.raises(MemoryUnavailable, match="another update"):
+            backend.sync(progress=lambda _: None)
+        monkeypatch.setattr("lamella_qmd_backend.backend._IMPATIENT_SECONDS", 0.1)
+        report = backend.sync()
+        assert report.ok and "another update" in report.problem
     assert len(scene.qmd.calls_of("update")) == 1
     assert backend.sync().added == 1
 
@@ -239,13 +242,26 @@ def test_groups_do_not_see_what_is_excluded(scene: Scene) -> None:
 def test_new_texts_get_vectors_where_a_model_is_configured(make: Callable[..., Scene]) -> None:
     scene = make(models=Models(embed="~/e.gguf", context_size=512))
     scene.write("memory/a.md", "the okapi eats figs\n")
-    assert scene.backend.sync().embedded == 3
+    assert scene.backend.sync(progress=lambda _: None).embedded == 3
     document = json.loads(settings(scene).read_text("utf-8"))["models"]
     assert document["embed"] == str(Path("~/e.gguf").expanduser())
     (call,) = scene.qmd.calls_of("embed")
     assert call["env"]["QMD_EMBED_CONTEXT_SIZE"] == "512"
     scene.write("memory/b.md", "x\n")
-    assert scene.backend.sync().embedded == 0, "it is not time yet"
+    assert scene.backend.sync(progress=lambda _: None).embedded == 0, "it is not time yet"
+
+
+def test_a_note_that_is_written_does_not_wait_for_vectors(make: Callable[..., Scene]) -> None:
+    scene = make(models=Models(embed="/e.gguf"))
+    scene.write("memory/a.md", "the okapi eats figs\n")
+    scene.qmd.play("hang", "embed")
+    assert scene.backend.sync().added == 1
+    wait_for(lambda: bool(scene.qmd.calls_of("embed")))
+    scene.write("memory/b.md", "the tapir sleeps\n")
+    assert scene.another().sync().added == 1
+    scene.close()
+    wait_for(lambda: is_gone(scene.qmd.calls_of("embed")[0]["pid"]))
+    assert scene.another().status()["embedError"] is None, "to be closed is no failure"
 
 
 def test_without_a_model_nothing_is_embedded(scene: Scene) -> None:
@@ -256,7 +272,7 @@ def test_without_a_model_nothing_is_embedded(scene: Scene) -> None:
 def test_a_second_program_that_embeds_is_no_failure(make: Callable[..., Scene]) -> None:
     scene = make(models=Models(embed="hf:some/model"))
     scene.qmd.play("locked", "embed")
-    assert scene.backend.sync().degraded == ""
+    assert scene.backend.sync(progress=lambda _: None).degraded == ""
 
 
 def test_vectors_that_fail_are_put_off_and_told(make: Callable[..., Scene]) -> None:
@@ -264,7 +280,7 @@ def test_vectors_that_fail_are_put_off_and_told(make: Callable[..., Scene]) -> N
     scene = make(models=Models(embed="/e.gguf"), update=update)
     scene.write("memory/a.md", "the okapi eats figs\n")
     scene.qmd.play("exit1", "embed")
-    report = scene.backend.sync()
+    report = scene.backend.sync(progress=lambda _: None)
     assert report.ok and report.added == 1 and "boom" in report.degraded
     scene.qmd.play("", "embed")
     scene.write("memory/b.md", "x\n")
@@ -282,7 +298,7 @@ def test_the_wait_after_failures_doubles_up_to_an_hour(make: Callable[..., Scene
     for number in range(8):
         scene.write(f"memory/{number}.md", "x\n")
         before = time.time()
-        scene.backend.sync()
+        scene.backend.sync(progress=lambda _: None)
         path = scene.state / "qmd" / "state.json"
         state = json.loads(path.read_text())
         waits.append(round((state["embed_after"] - before) / 60))

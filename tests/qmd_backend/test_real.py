@@ -143,7 +143,7 @@ def test_killed_in_the_middle_of_a_search_it_fails_at_once_and_serves_again(real
 
 def test_a_missing_model_is_told_and_not_waited_for(real: Scene) -> None:
     backend = real.another(mode="semantic", models=evolve(real.config.models, embed="/nowhere/model.gguf"))
-    assert "qmd embed failed" in backend.sync().degraded
+    assert "qmd embed failed" in backend.sync(force=True).degraded
     found = backend.search(SearchQuery("connection pool"))
     assert [hit.path for hit in found.hits] == ["memory/2026-03-02.md"] and found.mode == "keyword"
     assert found.degraded and "only words were compared: qmd embed failed" in found.degraded.reason

@@ -80,21 +80,33 @@ def test_closing_ends_a_search(scene: Scene) -> None:
         scene.search("pool")
 
 
-def test_what_interrupts_the_caller_kills_the_program(tmp_path: Path) -> None:
-    code = (
-        "import signal, sys, threading, os\n"
-        "from pathlib import Path\n"
-        "from lamella_qmd_backend.runner import Runner\n"
-        "runner = Runner([sys.executable, '-c', 'import os, time; print(os.getpid(), flush=True); "
-        'Path = __import__("pathlib").Path; Path("pid").write_text(str(os.getpid())); time.sleep(3600)\'],'
-        " dict(os.environ), Path('.'))\n"
-        "runner.run(timeout=600, cap=100)\n"
-    )
+RUNS_FOR_EVER = """
+import os, sys, threading
+from pathlib import Path
+from lamella_qmd_backend.runner import Runner
+
+code = "import os, time; from pathlib import Path; Path('pid').write_text(str(os.getpid())); time.sleep(3600)"
+run = Runner([sys.executable, "-c", code], os.environ, Path.cwd()).run
+"""
+IN_THE_MIDDLE = RUNS_FOR_EVER + "run(timeout=600, cap=100)"
+IN_A_THREAD = (
+    RUNS_FOR_EVER
+    + """
+threading.Thread(target=lambda: run(timeout=600, cap=100), daemon=True).start()
+while not Path("pid").exists() or not Path("pid").read_text():
+    pass
+"""
+)
+
+
+@pytest.mark.parametrize(("code", "interrupted"), [(IN_THE_MIDDLE, True), (IN_A_THREAD, False)])
+def test_the_program_ends_with_its_caller(tmp_path: Path, code: str, interrupted: bool) -> None:
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
     wait_for(lambda: (tmp_path / "pid").exists() and bool((tmp_path / "pid").read_text()))
-    process.send_signal(signal.SIGINT)
+    if interrupted:
+        process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
-    assert b"KeyboardInterrupt" in told
+    assert (b"KeyboardInterrupt" in told) == interrupted
     wait_for(lambda: is_gone(int((tmp_path / "pid").read_text())))
 
 

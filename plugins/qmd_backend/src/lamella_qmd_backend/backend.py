@@ -31,18 +31,19 @@ from lamella_qmd_backend.collections import Collection, Mapped, Mapper
 from lamella_qmd_backend.config import QUERY, Config
 from lamella_qmd_backend.faults import Kind, QmdFailed
 from lamella_qmd_backend.health import check_health
-from lamella_qmd_backend.index import PrivateIndex, Updated
+from lamella_qmd_backend.index import PrivateIndex
 from lamella_qmd_backend.mending import Mender
 from lamella_qmd_backend.output import Result
 from lamella_qmd_backend.own import OwnIndex
 from lamella_qmd_backend.passages import Candidate, Text, Texts, pick
 from lamella_qmd_backend.questions import cleaned, keyword_subs
 from lamella_qmd_backend.reports import own_facts, private_facts, report_of
-from lamella_qmd_backend.upkeep import Upkeep
+from lamella_qmd_backend.upkeep import Background
 
 # Part of the time that there is for a search, so that its own reason is told when it is over.
 _SHARE = 0.8
 _MOST_FILES = 100
+_IMPATIENT_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +76,14 @@ class QmdBackend:
         self._index = self._own or self._private_index()
         self._asker = Asker(config, self._index.runner, self._index.version)
         self._texts = Texts(self._read)
-        self._upkeep = Upkeep(self._update_quietly)
-        self._mender = Mender(self._private, self._asker, self._upkeep) if self._private is not None else None
+        self._closed = threading.Event()
+        self._background: Background | None = None
+        self._mender: Mender | None = None
+        if self._private is not None:
+            self._background = Background(self._private, self._until_closed(None))
+            self._mender = Mender(self._private, self._asker, self._background)
         self._last_look: _Look | None = None
         self._dropped = 0
-        self._closed = threading.Event()
 
     def search(self, query: SearchQuery) -> MemoryResults:
         """Raises `MemoryUnavailable` when QMD does not answer in time, `UsageError` for a missing workspace."""
@@ -93,17 +97,28 @@ class QmdBackend:
     def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
         """Update QMD's index; `force` makes it anew. The user's own index is left as it is.
 
+        Without `progress`, vectors are made in the background, and a long update of another program is not
+        waited for: a search finds what changed all the same.
+
         Raises `MemoryUnavailable` when it cannot be updated, `UsageError` for a missing workspace.
         """
-        if self._private is None:
+        if self._private is None or self._background is None:
             scan = self._index.look()
             return SyncReport(str(scan.workspace), len(scan.files), unchanged=len(scan.files), skipped=scan.skipped)
-        told, wait = self._until_closed(progress), self._config.update.timeout_seconds
+        # Who wants neither a new index nor to hear of progress has something else to do, such as a note to write.
+        patient = force or progress is not None
+        wait = self._config.update.timeout_seconds if patient else _IMPATIENT_SECONDS
+        told = self._until_closed(progress)
         with self._folder_faults():
-            done = self._private.update(force=force, wait=wait, progress=told)
-        if done is None:
-            raise QmdFailed("another program has been updating QMD's index for too long", Kind.BUSY)
-        return report_of(done)
+            done = self._private.update(force=force, vectors=patient, wait=wait, progress=told)
+        if done is not None:
+            self._background.embed()
+            return report_of(done)
+        problem = "another update of QMD's index takes its time"
+        if patient:
+            raise QmdFailed(problem, Kind.BUSY)
+        scan = self._private.look()
+        return SyncReport(str(scan.workspace), len(scan.files), unchanged=len(scan.files), problem=problem)
 
     def status(self) -> dict[str, Any]:
         """Facts, from a real `qmd status`. That QMD does not work is one of them."""
@@ -133,7 +148,8 @@ class QmdBackend:
 
     def close(self) -> None:
         self._closed.set()
-        self._upkeep.close()
+        if self._background is not None:
+            self._background.close()
         self._index.close()
         self._asker.close()
 
@@ -255,13 +271,9 @@ class QmdBackend:
     # --- updates ------------------------------------------------------------------------------------------
 
     def _update_if_due(self, look: _Look) -> None:
-        index = self._private
-        if index is not None and index.is_due(look.scan, look.changes):
-            self._upkeep.begin(again=not look.changes)
-
-    def _update_quietly(self, again: bool) -> Updated | None:
-        """An update in the background; what goes wrong is noted in the state."""
-        return self._private_index().update(again=again, progress=self._until_closed(None))
+        index, background = self._private, self._background
+        if index is not None and background is not None and index.is_due(look.scan, look.changes):
+            background.update(again=not look.changes)
 
     def _until_closed(self, progress: ProgressListener | None) -> ProgressListener:
         def told(state: Any) -> None:

@@ -14,14 +14,12 @@ import contextlib
 import json
 import logging
 import os
-import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 
-import filelock
 from attrs import evolve, frozen
 
 from lamella.memory.scan import Scan, scan_memory
@@ -32,11 +30,12 @@ from lamella_qmd_backend.collections import Collection, memory_collections, sett
 from lamella_qmd_backend.config import Config
 from lamella_qmd_backend.exports import Exports
 from lamella_qmd_backend.faults import Kind, QmdFailed, failure_of
+from lamella_qmd_backend.folders import cache_of, generations, held, put_aside, remove_others, share
 from lamella_qmd_backend.output import parse_update
 from lamella_qmd_backend.program import Version, locate, private_environment, read_version
 from lamella_qmd_backend.runner import INDEX, Runner
 from lamella_qmd_backend.state import State, StateFile
-from lamella_qmd_backend.vectors import embed, is_embedding_due
+from lamella_qmd_backend.vectors import Embedded, embed, is_embedding_due
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +93,7 @@ class PrivateIndex:
         return self.state().settings != ""
 
     def cache(self, generation: int) -> Path:
-        return self.folder / f"cache-{generation}"
+        return cache_of(self.folder, generation)
 
     def database(self, state: State) -> Path:
         return self.cache(state.generation) / "qmd" / "index.sqlite"
@@ -124,39 +123,64 @@ class PrivateIndex:
         return bool(changes) or late or self._settings(scan) != state.settings
 
     def update(
-        self, *, force: bool = False, again: bool = False, wait: float = 0.0, progress: ProgressListener | None = None
+        self,
+        *,
+        force: bool = False,
+        again: bool = False,
+        vectors: bool = True,
+        wait: float = 0.0,
+        progress: ProgressListener | None = None,
     ) -> Updated | None:
         """Bring the index up to date with the files; `force` makes it anew, `again` even if nothing changed.
+        Without `vectors`, those of new texts are left for another time.
 
         None when another process did not finish within `wait` seconds. Raises `QmdFailed`, after noting
         it; the old index stays then.
         """
         told = progress or (lambda _progress: None)
-        with self._lock(wait) as mine:
+        with self._held("update", wait) as mine:
             if not mine:
                 return None
             scan = self.look()
             try:
-                return self._update(scan, told, force=force, again=again)
+                done = self._update(scan, told, force=force, again=again)
             except QmdFailed as failed:
-                self._note_failure(failed)
+                if not self._closed:
+                    self._note_failure(failed)
                 raise
+        embedded = self.embed(told, force=force) if vectors else None
+        if embedded is None:
+            return done
+        state = embedded.noted(done.state)
+        return evolve(done, state=state, embedded=embedded.count, embed_problem=state.embed_error)
+
+    def embed(self, told: ProgressListener, *, force: bool = False) -> Embedded | None:
+        """Give new texts vectors. None when that is not due, or another process does it. Updates may run meanwhile."""
+        state = self.state()
+        if not state.settings or not is_embedding_due(state, self._config, force=force):
+            return None
+        with self._held("embed", 0.0) as mine:
+            if not mine:
+                return None
+            told(SyncProgress("vectors", 0, 0))
+            embedded = embed(self.runner(state.generation), state, self._config)
+        with self._held("update", self._config.update.busy_seconds) as mine:
+            if mine and not self._closed:
+                self._states.write(embedded.noted(self._states.read()))
+        return embedded
 
     def is_updating(self) -> bool:
         """Whether some process is just updating the index."""
-        with self._lock(0.0) as mine:
+        with self._held("update", 0.0) as mine:
             return not mine
 
     def move_aside(self, reason: str) -> None:
         """Put a broken database aside, so that the next update makes a new one. The files are untouched."""
-        with self._lock(self._config.update.busy_seconds) as mine:
+        with self._held("update", self._config.update.busy_seconds) as mine:
             state = self._states.read()
             if not mine or not self.database(state).exists():
                 return
-            broken = self.folder / f"cache-{state.generation}.broken"
-            shutil.rmtree(broken, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                self.cache(state.generation).rename(broken)
+            broken = put_aside(self.folder, state.generation)
             self._states.write(evolve(state, settings="", files={}, error=reason, error_at=0.0, updated_at=0.0))
             log.warning("QMD's index is broken (%s); it was moved to %s and is made anew", reason, broken)
 
@@ -173,7 +197,7 @@ class PrivateIndex:
             folder.mkdir(parents=True, exist_ok=True)
         models = self._config.models
         if any(name.startswith("hf:") for name in (models.embed, models.generate, models.rerank)):
-            _share(cache / "qmd" / "models", self.folder / "models")
+            share(cache / "qmd" / "models", self.folder / "models")
         busy = self._config.update.busy_seconds
         environment = private_environment(command[0], self.folder, cache, busy, models.context_size)
         runner = Runner(command, environment, self.folder / "run")
@@ -187,14 +211,14 @@ class PrivateIndex:
         rebuilt = "" if state.settings and not force else self._why_anew(state, force)
         changes = changes_of(scan, {} if rebuilt else state.files)
         if not (rebuilt or changes or again or settings != state.settings):
-            return self._embed_if_due(Updated(scan, changes, state), told)
+            return Updated(scan, changes, state, embed_problem=state.embed_error if self.embeds else "")
         total = len(changes.names)
         told(SyncProgress("files", 0, total))
         problems: list[FileProblem] = []
         if self._context.transcripts is not None:
             problems = self.exports.bring_up_to_date(scan.files, changes.names)
         self._write_settings(scan)
-        generation = max((*self._generations(), state.generation)) + 1 if rebuilt else state.generation
+        generation = max((*generations(self.folder), state.generation)) + 1 if rebuilt else state.generation
         begun = time.time()
         out = self._run_update(self.runner(generation))
         told(SyncProgress("files", total, total))
@@ -211,9 +235,12 @@ class PrivateIndex:
         )
         self._states.write(state)
         if rebuilt:
-            self._remove_old(generation)
-        done = Updated(scan, changes, state, rebuilt if rebuilt != "new" else "", tuple(problems))
-        return self._embed_if_due(done, told, force=force)
+            for old in remove_others(self.folder, generation):
+                self._runners.pop(old, None)
+        problem = state.embed_error if self.embeds else ""
+        return Updated(
+            scan, changes, state, rebuilt if rebuilt != "new" else "", tuple(problems), embed_problem=problem
+        )
 
     def _why_anew(self, state: State, force: bool) -> str:
         if force:
@@ -234,15 +261,6 @@ class PrivateIndex:
                 raise failed
             time.sleep(wait)
 
-    def _embed_if_due(self, done: Updated, told: ProgressListener, *, force: bool = False) -> Updated:
-        if not is_embedding_due(done.state, self._config, force=force):
-            return evolve(done, embed_problem=done.state.embed_error if self._config.models.embed else "")
-        told(SyncProgress("vectors", 0, 0))
-        embedded = embed(self.runner(done.state.generation), done.state, self._config)
-        self._states.write(embedded.state)
-        problem = embedded.state.embed_error
-        return evolve(done, state=embedded.state, embedded=embedded.count, embed_problem=problem)
-
     def _settings(self, scan: Scan) -> str:
         """Tells the settings that an index is made with from any others."""
         content = f"{self.version()}\n{self._document(scan)}"
@@ -260,46 +278,15 @@ class PrivateIndex:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, self._document(scan).encode("utf-8", "surrogateescape"))
 
+    def _held(self, what: str, seconds: float) -> AbstractContextManager[bool]:
+        return held(self.folder, what, seconds)
+
     def _note_failure(self, failed: QmdFailed) -> None:
         with contextlib.suppress(OSError):  # a full disk is what failed
             self.folder.mkdir(parents=True, exist_ok=True)
             self._states.write(evolve(self._states.read(), error=str(failed), error_at=time.time()))
 
-    @contextlib.contextmanager
-    def _lock(self, wait: float) -> Iterator[bool]:
-        """Whether this process alone writes to the index now, after waiting so many seconds for others."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(self.folder / ".update.lock", timeout=wait, thread_local=False)
-        try:
-            lock.acquire()
-        except filelock.Timeout:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
-
-    def _generations(self) -> Sequence[int]:
-        names = (path.name.partition(".")[0].removeprefix("cache-") for path in self.folder.glob("cache-*"))
-        return [int(name) for name in names if name.isdecimal()]
-
-    def _remove_old(self, generation: int) -> None:
-        """Remove earlier indexes; one that was put aside as broken is kept until the next one is."""
-        for path in self.folder.glob("cache-*"):
-            number = path.name.removeprefix("cache-")
-            if number.isdecimal() and int(number) != generation:
-                shutil.rmtree(path, ignore_errors=True)
-                self._runners.pop(int(number), None)
-
 
 def _model(name: str) -> str:
     """A model's name for QMD, whose home folder is another one."""
     return name if name.startswith("hf:") else os.path.expanduser(name)  # noqa: PTH111
-
-
-def _share(link: Path, folder: Path) -> None:
-    """Downloaded models outlive the index."""
-    folder.mkdir(exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        link.symlink_to(folder, target_is_directory=True)

@@ -11,7 +11,7 @@ from lamella_qmd_backend.faults import Kind, QmdFailed
 from lamella_qmd_backend.health import check_health
 from lamella_qmd_backend.index import PrivateIndex
 from lamella_qmd_backend.output import Result
-from lamella_qmd_backend.upkeep import Upkeep
+from lamella_qmd_backend.upkeep import Background
 
 _SETTINGS = (Kind.COLLECTION, Kind.SETTINGS)
 
@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 class Mender:
     """Asks once more when what is broken could be mended; a broken database is put aside and made anew."""
 
-    def __init__(self, index: PrivateIndex, asker: Asker, upkeep: Upkeep) -> None:
+    def __init__(self, index: PrivateIndex, asker: Asker, background: Background) -> None:
         self._index = index
         self._asker = asker
-        self._upkeep = upkeep
+        self._background = background
         self._known_full = ""  # the state of the index of which is known that its database holds something
 
     def wait_for_first_index(self, seconds: float) -> None:
@@ -32,7 +32,7 @@ class Mender:
         if self._index.is_made():
             return
         try:
-            self._upkeep.begin().result(max(seconds, 0.0))
+            self._background.update().result(max(seconds, 0.0))
         except StillRunning:
             raise QmdFailed("QMD's index is still being made", Kind.TIME) from None
         if not self._index.is_made():
@@ -49,13 +49,13 @@ class Mender:
             self._asker.close()
             if failed.kind is Kind.CORRUPT:
                 self._index.move_aside(str(failed))
-                self._upkeep.begin()
+                self._background.update()
                 raise
             if failed.kind not in _SETTINGS:
                 raise
             log.warning("QMD's index is mended: %s", failed)
             try:
-                self._upkeep.begin(again=True).result(max(question.deadline - time.monotonic(), 0.0))
+                self._background.update(again=True).result(max(question.deadline - time.monotonic(), 0.0))
             except StillRunning:
                 raise failed from None
             return self._asker.ask(question)

@@ -6,6 +6,7 @@ of its own, and all of it is killed.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import selectors
@@ -96,6 +97,7 @@ class Runner:
             except (OSError, ValueError) as error:
                 raise not_started(self.command[0], error) from error
             self._running.add(process)
+            _ALIVE.add(process)
         return process
 
     def finish(self, process: subprocess.Popen[bytes], *, kill: bool = True) -> None:
@@ -112,6 +114,7 @@ class Runner:
                         pipe.close()
             with self._lock:
                 self._running.discard(process)
+                _ALIVE.discard(process)
 
     def stop(self) -> None:
         """Kill all that runs; nothing starts afterwards."""
@@ -120,6 +123,16 @@ class Runner:
             running = tuple(self._running)
         for process in running:
             _kill(process)
+
+
+def _kill_all() -> None:
+    for process in tuple(_ALIVE):
+        _kill(process)
+
+
+# A thread that keeps no program from ending may be in the middle of a run when it ends.
+_ALIVE: set[subprocess.Popen[bytes]] = set()
+atexit.register(_kill_all)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

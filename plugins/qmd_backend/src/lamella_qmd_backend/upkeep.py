@@ -9,6 +9,8 @@ from typing import Any
 
 from lamella.errors import LamellaError
 from lamella.memory.errand import Errand
+from lamella.types.memory import ProgressListener
+from lamella_qmd_backend.index import PrivateIndex
 
 _CLOSING_SECONDS = 1.0
 
@@ -46,3 +48,34 @@ class Upkeep:
             if not self._closed:
                 log.warning("QMD's index is not up to date: %s", error)
             raise
+
+
+class Background:
+    """Updates of the private index, and vectors after them, beside everything else."""
+
+    def __init__(self, index: PrivateIndex, told: ProgressListener) -> None:
+        """`told` ends the work by raising, when the memory is closed."""
+        self._index = index
+        self._told = told
+        self._updates = Upkeep(self._update)
+        self._vectors = Upkeep(lambda _again: index.embed(told))
+
+    def update(self, *, again: bool = False) -> Errand[Any]:
+        """See `Upkeep.begin`."""
+        return self._updates.begin(again=again)
+
+    def embed(self) -> None:
+        """Begin to give new texts vectors, where a model is configured."""
+        if self._index.embeds:
+            self._vectors.begin()
+
+    def close(self) -> None:
+        """Give an update a moment to end, and end the rest."""
+        self._updates.close()
+        self._index.close()
+        self._vectors.close()
+
+    def _update(self, again: bool) -> Any:
+        done = self._index.update(again=again, vectors=False, progress=self._told)
+        self.embed()
+        return done

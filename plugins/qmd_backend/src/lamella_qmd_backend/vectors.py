@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -21,10 +23,13 @@ _LOG_CHARS = 20_000
 
 @frozen(slots=True)
 class Embedded:
-    """The state after `qmd embed`, and how many texts were given a vector."""
+    """What `qmd embed` has changed in the state, and how many texts were given a vector."""
 
-    state: State
+    changed: Mapping[str, Any]
     count: int = 0
+
+    def noted(self, state: State) -> State:
+        return evolve(state, **self.changed)
 
 
 def is_embedding_due(state: State, config: Config, *, force: bool = False) -> bool:
@@ -46,10 +51,10 @@ def embed(runner: Runner, state: State, config: Config) -> Embedded:
     if ran.code == 0 and not ran.timed_out:
         told = runner.run(*INDEX, "status", timeout=config.limits.timeout_seconds, cap=_LOG_CHARS)
         pending = parse_status(told.out).pending or 0
-        state = evolve(state, embedded_at=began, pending=pending, embed_failures=0, embed_after=0.0, embed_error="")
-        return Embedded(state, parse_embedded(ran.out))
+        fields = {"embedded_at": began, "pending": pending, "embed_failures": 0, "embed_after": 0.0, "embed_error": ""}
+        return Embedded(fields, parse_embedded(ran.out))
     problem = str(failure_of(ran, "qmd embed"))
     log.warning("new texts have no vectors: %s", problem)
     wait = min(_FIRST_WAIT * 2**state.embed_failures, _LONGEST_WAIT)
-    failures = state.embed_failures + 1
-    return Embedded(evolve(state, embed_failures=failures, embed_after=time.time() + wait, embed_error=problem))
+    later = time.time() + wait
+    return Embedded({"embed_failures": state.embed_failures + 1, "embed_after": later, "embed_error": problem})
