@@ -16,7 +16,10 @@ from qmd_programs import Scene, is_gone, wait_for
 
 from lamella.errors import MemoryUnavailable
 from lamella.types.memory import SearchQuery, SyncProgress
+from lamella_qmd_backend.asking import Question
 from lamella_qmd_backend.config import Models, Update
+from lamella_qmd_backend.faults import QmdFailed
+from lamella_qmd_backend.output import Result
 
 FOUND = ["memory/2026-03-02.md"]
 
@@ -89,6 +92,27 @@ def test_forcing_makes_a_new_index_while_the_old_one_answers(scene: Scene) -> No
     thread.join(30)
     assert database(scene) != old and not old.exists()
     assert [h.path for h in other.search(SearchQuery("pool")).hits] == FOUND
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_index_that_is_replaced_during_a_search_is_asked_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    other, asker = scene.another(), scene.backend._asker
+    ask, asked = asker.ask, 0
+
+    def too_late(question: Question) -> list[Result]:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            return ask(question)
+        other.sync(force=True)
+        if fails:
+            raise QmdFailed("disk I/O error")
+        return []
+
+    monkeypatch.setattr(asker, "ask", too_late)
+    assert scene.paths("pool") == FOUND and asked == 2
 
 
 def test_a_failed_rebuild_leaves_the_old_index(scene: Scene) -> None:

@@ -166,7 +166,10 @@ class PrivateIndex:
             embedded = embed(self.runner(state.generation), state, self._config)
         with self._held("update", self._config.update.busy_seconds) as mine:
             if mine and not self._closed:
-                self._states.write(embedded.noted(self._states.read()))
+                state = embedded.noted(self._states.read())
+                self._states.write(state)
+                if state.embed_error:
+                    log.warning("new texts have no vectors: %s", state.embed_error)
         return embedded
 
     def is_updating(self) -> bool:

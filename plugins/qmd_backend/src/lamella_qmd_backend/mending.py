@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
+from attrs import evolve
+
 from lamella.memory.errand import StillRunning
 from lamella_qmd_backend.asking import Asker, Question
 from lamella_qmd_backend.faults import Kind, QmdFailed
@@ -39,14 +41,27 @@ class Mender:
             raise QmdFailed("QMD's index is being made by another program", Kind.TIME)
 
     def ask(self, question: Question) -> list[Result]:
-        """See `Asker.ask`."""
+        """See `Asker.ask`. An index that is replaced meanwhile takes its database away, so the new one is asked."""
+        try:
+            results = self._ask(question)
+        except QmdFailed:
+            if not self._is_replaced(question):
+                raise
+        else:
+            if not self._is_replaced(question):
+                return results
+        return self._ask(evolve(question, identity=self._generation()))
+
+    def _ask(self, question: Question) -> list[Result]:
         try:
             results = self._asker.ask(question)
-            if not results:
+            if not results and not self._is_replaced(question):
                 self._check_emptiness(question)
             return results
         except QmdFailed as failed:
             self._asker.close()
+            if self._is_replaced(question):
+                raise
             if failed.kind is Kind.CORRUPT:
                 self._index.move_aside(str(failed))
                 self._background.update()
@@ -59,6 +74,13 @@ class Mender:
             except StillRunning:
                 raise failed from None
             return self._asker.ask(question)
+
+    def _generation(self) -> str:
+        return str(self._index.state().generation)
+
+    def _is_replaced(self, question: Question) -> bool:
+        """Whether another index has taken the place of the one that was asked."""
+        return self._generation() != question.identity
 
     def _check_emptiness(self, question: Question) -> None:
         """Once for each state: a database that somebody emptied finds nothing, and says nothing of it."""
