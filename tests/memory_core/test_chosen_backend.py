@@ -4,6 +4,7 @@ index of sqlite is kept in step by words alone unless more is asked for; to swit
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -185,6 +186,29 @@ def test_a_note_does_not_wait_for_a_long_update(tmp_path: Path) -> None:
     assert search(memory, "ibex")[0] in (["memory/b.md"], ["memory/c.md"])
     shaky.mood.release.set()
     assert memory.sync().seen == 4
+    runtime.close()
+
+
+def test_a_sync_that_hangs_holds_up_no_later_one(tmp_path: Path) -> None:
+    shaky = Shaky(Mood(HANGS))
+    runtime = open_with(tmp_path, shaky, backend_timeout_seconds=0.3)
+    memory = runtime.require_memory()
+    threads = []
+    for i in range(6):
+        memory.append(f"Ibex number {i} climbs.", path=f"memory/{i}.md", provenance=Provenance("test"))
+        threads.append(threading.active_count())
+    report = memory.sync()
+    assert report.problem == "not up to date: shaky: an earlier sync has not come to an end"
+    assert (report.seen, report.unchanged) == (8, 8)  # sqlite has all of them
+    assert shaky.mood.calls.count("sync") == 1
+    assert len(set(threads[2:])) == 1, threads
+    shaky.mood.now = OK
+    shaky.mood.release.set()
+    end = time.monotonic() + 20
+    while (problem := memory.sync().problem) and time.monotonic() < end:  # it may still be on its way out
+        time.sleep(0.02)
+    assert problem == ""
+    assert shaky.mood.calls.count("sync") == 3  # once more for those that it held up
     runtime.close()
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from attrs import evolve
+from mcp.server.mcpserver.exceptions import ToolError
 
 from lamella import Runtime
 from lamella.errors import LamellaError, MemoryPathError
 from lamella.mcp.memory import MOST_QUERY_CHARS, MOST_READ_CHARS, AgentMemory
+from lamella.mcp.tools import tools_of
+from lamella.mcp.work import Work
 from lamella.memory.reading import read_memory
 from lamella.types.memory import MemoryHit, MemoryResults, MemoryText, MemoryWrite, Provenance, SearchQuery
 
@@ -111,3 +114,24 @@ def test_a_missing_workspace_is_said(tmp_path: Path) -> None:
     runtime: Any = Runtime.open(workspace=tmp_path / "none", environ={"LAMELLA_HOME": str(tmp_path / "state")})
     with pytest.raises(LamellaError, match="does not exist"):
         AgentMemory(runtime).notes()
+
+
+@pytest.mark.parametrize(
+    ("hit", "expected"),
+    [
+        (MemoryHit("a.md", 1, 1, float("nan"), "x"), "a hit of a.md has the score nan"),
+        ("text", "a hit is str, expected MemoryHit"),
+        (OSError(28, "No space left on device"), "memory failed: OSError: [Errno 28] No space left on device"),
+    ],
+)
+async def test_what_a_memory_does_wrong_is_told(careless: Careless, tmp_path: Path, hit: Any, expected: str) -> None:
+    def search(_query: SearchQuery) -> MemoryResults:
+        if isinstance(hit, Exception):
+            raise hit
+        return MemoryResults((hit,), "careless")
+
+    careless.search = search  # type: ignore[method-assign]
+    (tool, *_) = tools_of(memory_of(careless, tmp_path, shared=False), Work())
+    with pytest.raises(ToolError) as told:
+        await tool.run({"query": "x"}, cast("Any", None))
+    assert expected in str(told.value)

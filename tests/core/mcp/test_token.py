@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lamella.errors import UsageError
-from lamella.mcp.http import Place, check_place, is_loopback
+from lamella.mcp.http import Place, check_place, is_loopback, security_of
 from lamella.mcp.token import TokenGuard, check_token, read_token, readable_by_others
 
 TOKEN = "correct-horse-battery"
@@ -89,3 +89,21 @@ def test_a_place_that_others_reach_needs_a_token_and_a_name() -> None:
         check_place(Place("192.168.1.5", names=("notes.example.org",)))
     with pytest.raises(UsageError, match="name the one that clients use"):
         check_place(Place("::", token=TOKEN))
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "*", "http://x.org/", "x.org:80", "127.0.0.1:80", "../x", "a b", "x..org", "笔 记"]
+)
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"--host .*: expected a name or an address"):
+        check_place(Place(name, token=TOKEN))
+    with pytest.raises(UsageError, match=r"--allow-host .*: expected a name or an address"):
+        check_place(Place("0.0.0.0", token=TOKEN, names=("notes.example.org", name)))
+
+
+def test_names_are_known_as_clients_send_them() -> None:
+    place = Place("0.0.0.0", token=TOKEN, names=("Notes.Example.org", "笔记.example", "2001:db8::7"))
+    check_place(place)
+    hosts = security_of(place).allowed_hosts
+    assert {"Notes.Example.org", "notes.example.org:*", "xn--uvz335a.example", "[2001:db8::7]:*"} <= set(hosts)
+    assert "0.0.0.0" not in hosts

@@ -125,7 +125,8 @@ def check_memory(runtime: Runtime) -> Iterator[Finding]:
     except LamellaError as error:
         command = _command(error.hint)
         hint = f"; {error.hint}" if error.hint and not command else ""
-        yield Finding("error", where, f"{error}{hint}", command or "lamella plugins list")
+        text = str(error).removeprefix(f"{runtime.settings.memory.backend}: ")
+        yield Finding("error", where, f"{text}{hint}", command or "lamella plugins list")
         return
     if problem := facts.get("problem"):
         yield Finding("warning", where, str(problem), _command(str(problem)) or "lamella memory status")

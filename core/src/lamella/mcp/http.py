@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
+import re
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +22,7 @@ PATH = "/mcp"
 # How long requests may still take when the server ends; then their connections are cut.
 GRACE_SECONDS = 3
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?")
 
 
 @frozen(slots=True)
@@ -41,7 +44,11 @@ def is_loopback(host: str) -> bool:
 
 
 def check_place(place: Place) -> None:
-    """Raises `UsageError` for a place that others can reach without a token, or by no name that is known."""
+    """Raises `UsageError` for what is no name or address, and for a place that others can reach without a
+    token, or by no name that is known."""
+    _check_name(place.host, "--host")
+    for name in place.names:
+        _check_name(name, "--allow-host")
     if is_loopback(place.host):
         return
     if not place.token:
@@ -60,7 +67,7 @@ def run_http(server: MemoryServer, place: Place, told: Callable[[str], None]) ->
     """Serve until Ctrl-C or a termination signal. `told` gets the address once requests are answered."""
     with _listening(place) as listening:
         port = listening.getsockname()[1]
-        app = server.mcp.streamable_http_app(streamable_http_path=PATH, transport_security=_security(place))
+        app = server.mcp.streamable_http_app(streamable_http_path=PATH, transport_security=security_of(place))
         config = uvicorn.Config(
             TokenGuard(app, place.token) if place.token else app,
             log_config=None,
@@ -75,13 +82,14 @@ def run_http(server: MemoryServer, place: Place, told: Callable[[str], None]) ->
     server.work.finish(GRACE_SECONDS)
 
 
-def _security(place: Place) -> TransportSecuritySettings:
+def security_of(place: Place) -> TransportSecuritySettings:
     """Only requests under known names are answered, so that no page in a browser reaches the server through a
     name of its own that leads here."""
     names = [*_LOOPBACK_NAMES, *(_in_url(name) for name in place.names)]
     if not _is_any(place.host):
         names.append(_in_url(place.host))
-    known = list(dict.fromkeys(names))
+    # Clients write a name as it was given to them, or as browsers do.
+    known = list(dict.fromkeys(form for name in names for form in (name, _as_sent(name))))
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=[form for name in known for form in (name, f"{name}:*")],
@@ -91,6 +99,27 @@ def _security(place: Place) -> TransportSecuritySettings:
 
 def _origins(scheme: str, name: str) -> Sequence[str]:
     return f"{scheme}://{name}", f"{scheme}://{name}:*"
+
+
+def _check_name(host: str, option: str) -> None:
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        if not _NAME.fullmatch(_as_sent(host)):
+            raise UsageError(
+                f"{option} {host!r}: expected a name or an address, such as notes.example.org or 192.0.2.7, "
+                "without scheme, port or path"
+            ) from None
+
+
+def _as_sent(host: str) -> str:
+    """A host as browsers send it: in lower case, in the letters of the domain name system."""
+    if host.isascii():
+        return host.lower()
+    try:
+        return host.encode("idna").decode().lower()
+    except UnicodeError:
+        return host
 
 
 def _is_any(host: str) -> bool:
@@ -122,7 +151,10 @@ def _listening(place: Place) -> Iterator[socket.socket]:
             listening.bind(address)
             listening.listen(128)
         except OSError as error:
-            raise LamellaError(f"{where}: {error.strerror}", hint="--port 0 takes a free one.") from error
+            taken = error.errno == errno.EADDRINUSE
+            raise LamellaError(
+                f"{where}: {error.strerror}", hint="--port 0 takes a free one." if taken else ""
+            ) from error
         yield listening
 
 

@@ -13,6 +13,7 @@ from attrs import evolve
 from lamella.errors import LamellaError, MemoryPathError, UsageError
 from lamella.memory.paths import CURATED, CURATED_LOWER, memory_file
 from lamella.memory.reading import load
+from lamella.memory.results import checked_results
 from lamella.memory.scan import FoundFile, scan_memory
 from lamella.memory.session_notes import is_private, private_notes
 from lamella.text.files import decode_text
@@ -55,9 +56,9 @@ class AgentMemory:
         wanted = SearchQuery(words, max_results, min_score)
         memory = self.open()
         if not self.shared:
-            return memory.search(wanted)
+            return checked_results(memory.search(wanted))
         hidden = frozenset((*_CURATED, *private_notes(self.runtime.workspace)))
-        found = memory.search(evolve(wanted, sources=_NOTES, exclude=tuple(sorted(hidden))))
+        found = checked_results(memory.search(evolve(wanted, sources=_NOTES, exclude=tuple(sorted(hidden)))))
         # Once more here: a backend may not know how to leave files out.
         return evolve(found, hits=tuple(hit for hit in found.hits if hit.path not in hidden))
 

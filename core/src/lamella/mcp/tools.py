@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from keyword import iskeyword
 from typing import Annotated, Any, TypeVar
@@ -17,11 +18,14 @@ from lamella.mcp import answers
 from lamella.mcp.memory import MOST_QUERY_CHARS, AgentMemory
 from lamella.mcp.recall import asked, read_in, recall_in
 from lamella.mcp.work import Work
+from lamella.plugins.threads import describe
 from lamella.sessions.recall import MOST_RESULTS as MOST_QUOTES
 from lamella.tools.validation import validate_arguments
 from lamella.types.model import ToolSpec
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 MOST_RESULTS = 50
 MOST_LINES = 2_000
@@ -170,3 +174,6 @@ async def _run(work: Work, function: Callable[[], T]) -> T:
         return await work.run(function)
     except LamellaError as error:
         raise ToolError(said(error)) from error
+    except Exception as error:  # most likely of the plugin in the slot; the SDK would keep it to itself
+        log.exception("memory failed")
+        raise ToolError(f"memory failed: {describe(error)}. The log of the server has the details") from error

@@ -16,8 +16,11 @@ from attrs import evolve
 
 from lamella.errors import LamellaError, MemoryUnavailable, UsageError
 from lamella.memory.cooling import FIRST_SECONDS, CoolingFile, shown
+from lamella.memory.errand import StillRunning
 from lamella.memory.gate import Gate, Leave, Pair
 from lamella.memory.pairing import Lazily, Listening, Teller, named, summed_up
+from lamella.memory.queueing import SyncQueue
+from lamella.memory.results import checked_results
 from lamella.plugins.threads import start
 from lamella.types.events import Notice
 from lamella.types.memory import (
@@ -46,7 +49,7 @@ class FallbackBackend:
 
     A failure is anything that `first` raises but `UsageError` and cancellation, and no answer within `seconds`;
     an empty answer is none. It is left alone then. All methods may be called at once; each backend still
-    sees one search at a time.
+    sees one search, and one sync, at a time.
     """
 
     def __init__(
@@ -75,6 +78,8 @@ class FallbackBackend:
         self._seconds = seconds
         self._one_asks_first = threading.Lock()  # released by the thread that asks, however long that takes
         self._one_asks_fallback = threading.Lock()
+        self._syncs_of_first = SyncQueue(seconds)
+        self._one_syncs_fallback = threading.Lock()
         self._closed = False
         if absent is not None:
             self._teller.absent(self._why_absent(absent))
@@ -108,14 +113,16 @@ class FallbackBackend:
 
     def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
         """Bring both up to date, the fallback first. A first backend that is left alone stays alone, unless
-        `force` is set; that it could not be brought up to date does not change who answers.
+        `force` is set; that it could not be brought up to date does not change who answers. A sync of the first
+        that hangs holds up no later one.
 
         Raises `MemoryUnavailable` when neither could be.
         """
         listening = Listening(progress)
-        kept = self._synced(self._fallback, force, listening)
+        with self._one_syncs_fallback:
+            kept = self._synced(self._fallback, force, listening)
         why = None if force and self._absent is None else self._known_problem()
-        wanted = MemoryUnavailable(why.reason) if why is not None else self._synced(self._first, force, listening)
+        wanted = MemoryUnavailable(why.reason) if why is not None else self._synced_first(force, listening)
         if isinstance(wanted, SyncReport) and force:
             self._gate.let_next_try()
         return summed_up(wanted, kept, self._names)
@@ -184,7 +191,9 @@ class FallbackBackend:
     def _note_failure(self, leave: Leave, error: Exception) -> Degraded:
         reason = named(self.name, error)
         expected = isinstance(error, LamellaError)
-        log.warning("memory backend %s failed: %s", self.name, reason, exc_info=None if expected else error)
+        log.warning("memory backend %s failed: %s", self.name, reason)
+        if not expected:
+            log.debug("memory backend %s failed", self.name, exc_info=error)
         state = self._gate.failed(leave, reason, _hint(error))
         if state is None:
             return Degraded(reason, self._fallback.name)
@@ -207,10 +216,7 @@ class FallbackBackend:
                 backend.probe()
             return backend.search(query)
 
-        found = self._call_first(search, patient=leave.claim is None)
-        if not isinstance(found, MemoryResults):
-            raise MemoryUnavailable(f"it answered with {type(found).__name__}, expected MemoryResults")
-        return found
+        return checked_results(self._call_first(search, patient=leave.claim is None))
 
     def _call_first(self, action: Callable[[], T], *, patient: bool) -> T:
         """Do something with the first, within its time. `patient`: before that, wait half as long while
@@ -253,14 +259,23 @@ class FallbackBackend:
     def _synced(self, backend: Lazily, force: bool, listening: Listening) -> SyncReport | Exception:
         """The report of one backend, or why there is none. What the listener raises is raised."""
         try:
-            return backend.get().sync(force=force, progress=listening.told)
+            report: object = backend.get().sync(force=force, progress=listening.told)
+            if not isinstance(report, SyncReport):
+                raise MemoryUnavailable(f"its sync gave {type(report).__name__}, expected a SyncReport")
+            return report
         except UsageError:
             raise
         except Exception as error:
             if self._closed or listening.objected:
                 raise
-            log.warning("memory backend %s is not up to date: %s", backend.name, error)
+            log.warning("memory backend %s is not up to date: %s", backend.name, named(backend.name, error))
             return error
+
+    def _synced_first(self, force: bool, listening: Listening) -> SyncReport | Exception:
+        try:
+            return self._syncs_of_first.run(lambda again: self._synced(self._first, force and not again, listening))
+        except StillRunning:
+            return MemoryUnavailable("an earlier sync has not come to an end")
 
     def _facts_of_first(self) -> dict[str, Any]:
         """Raises when the first cannot answer; that its facts cannot be had is only one of them."""

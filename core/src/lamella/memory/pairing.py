@@ -12,12 +12,15 @@ from lamella.errors import LamellaError, MemoryUnavailable
 from lamella.memory.cooling import Cooling, shown
 from lamella.memory.gate import Pair
 from lamella.plugins.threads import Escaped
+from lamella.text.redact import redact
+from lamella.text.unicode import well_formed
 from lamella.types.events import Notice
 from lamella.types.memory import Degraded, MemoryBackend, ProgressListener, SyncProgress, SyncReport
 
 FELL_BACK, RESTORED = "memory_fallback", "memory_restored"
 # Longest reason that is told: the beginning of what a program printed may be a whole page.
 _MOST_REASON = 300
+_MOST_READ = 10_000
 _OPENING_SECONDS = 30.0
 
 log = logging.getLogger(__name__)
@@ -120,8 +123,8 @@ class Teller:
 
 
 def named(backend: str, error: Exception) -> str:
-    """Why a backend failed, in one line that names it."""
-    text = " ".join(str(error).split())
+    """Why a backend failed, in one line that names it, without the secrets of an address or a command."""
+    text = redact(well_formed(" ".join(str(error)[:_MOST_READ].split())))
     if not isinstance(error, LamellaError | Escaped):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     text = text if len(text) <= _MOST_REASON else f"{text[: _MOST_REASON - 1]}…"

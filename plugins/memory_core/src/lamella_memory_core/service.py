@@ -70,7 +70,7 @@ class Memory:
         # One with another behind it has a queue of its own, which the other need not wait in.
         queues = isinstance(self._backend, FallbackBackend)
         self._one_search = nullcontext() if queues else threading.Lock()
-        self._one_sync = threading.Lock()
+        self._one_sync = nullcontext() if queues else threading.Lock()
         self._searched = False
         self._closed = False
         self._index = ""  # the state of the index after the last look; another process may have changed it since
@@ -133,7 +133,8 @@ class Memory:
     def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
         mark = self._upkeep.look()
         report = self._sync_backend(force=force, progress=progress)
-        self._upkeep.confirm(mark)
+        if not report.problem:  # which may be that the chosen backend has seen nothing of it
+            self._upkeep.confirm(mark)
         return report
 
     def sync_in_background(self) -> None:

@@ -217,7 +217,8 @@ class Upkeep:
             log.warning("the memory index is not up to date", exc_info=True)
             told(WatchEvent(reason, unix_ms(), error=str(error) or type(error).__name__))
             return mark
-        self.confirm(mark)
+        if not report.problem:
+            self.confirm(mark)
         told(WatchEvent(reason, unix_ms(), report))
         return mark
 
