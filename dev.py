@@ -25,14 +25,7 @@ ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
 MEMBERS = ["core", *sorted(f"plugins/{p.parent.name}" for p in ROOT.glob("plugins/*/pyproject.toml"))]
 # What the demo needs; members with heavy dependencies are for the tests only.
-LIGHT_PLUGINS = (
-    "memory_core",
-    "embedders",
-    "context_pruning",
-    "compaction_safeguard",
-    "session_memory",
-    "qmd_backend",
-)
+LIGHT_PLUGINS = ("memory_core", "embedders", "context_pruning", "compaction_safeguard", "session_memory")
 LIGHT = [m for m in MEMBERS if m == "core" or m.removeprefix("plugins/") in LIGHT_PLUGINS]
 QUESTION = "Which day is the boiler serviced, and what did the technician say?"
 
