@@ -291,3 +291,18 @@ def test_to_switch_backends_loses_nothing(tmp_path: Path) -> None:
     (workspace / "memory/c.md").unlink()
     del before[workspace / "memory/b.md"]
     assert {path: path.read_bytes() for path in workspace.rglob("*.md")} == before
+
+
+def test_secrets_in_notes_are_masked_whoever_answers(tmp_path: Path) -> None:
+    secret = "sk-proj-AbCdEf0123456789AbCdEf0123456789"
+    make_workspace(tmp_path, {"MEMORY.md": f"The okapi has the key {secret} now.\n"})
+    shaky = Shaky(Mood())
+    runtime = open_with(tmp_path, shaky, redact_notes=True)
+    memory = runtime.require_memory()
+    for mood, backend in ((OK, NAME), (FAILS, "sqlite")):
+        shaky.mood.now = mood
+        found = memory.search(SearchQuery("okapi"))
+        assert found.backend == backend
+        assert "okapi" in found.hits[0].snippet
+        assert secret not in found.hits[0].snippet
+    runtime.close()

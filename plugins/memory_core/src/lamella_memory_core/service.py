@@ -106,8 +106,10 @@ class Memory:
         with self._one_search:
             self._searched = True
             if query.as_is or not self._config.sync_on_search:
-                return self._backend.search(evolve(query, as_is=True))
-            return self._search_up_to_date(query)
+                found = self._backend.search(evolve(query, as_is=True))
+            else:
+                found = self._search_up_to_date(query)
+        return _without_secrets(found) if self._config.redact_notes else found
 
     def warm_up(self) -> None:
         """Load what a search needs, so that the first one has it already."""
@@ -227,6 +229,13 @@ class Memory:
             full = self._config.fallback == FULL
             switches["search by meaning when the chosen backend fails"] = (full, f'fallback = "{FULL}"')
         return [{"what": what, "turnOn": f"{section}.{how}"} for what, (on, how) in switches.items() if not on]
+
+
+def _without_secrets(found: MemoryResults) -> MemoryResults:
+    """For backends that keep notes as they are."""
+    from lamella.text.redact import redact
+
+    return evolve(found, hits=tuple(evolve(hit, snippet=redact(hit.snippet)) for hit in found.hits))
 
 
 def _roots(context: MemoryContext, config: Config) -> list[Root]:
