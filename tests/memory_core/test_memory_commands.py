@@ -196,3 +196,19 @@ def test_status_says_what_is_out_of_date_and_what_is_off(workspace: Path, home: 
 )
 def test_status_of_any_memory_can_be_shown(facts: dict[str, Any], line: str) -> None:
     assert status_text(facts, "UTC") == line
+
+
+def test_where_nothing_can_be_written_that_is_said(workspace: Path, home: Path) -> None:
+    """As on a full disk: no file may grow, also not in the folder for temporary ones."""
+    script = (
+        "import resource, sys\nfrom lamella.cli.main import main\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\nsys.exit(main(sys.argv[1:]))\n"
+    )
+    env = {**os.environ, "LAMELLA_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    for command in (("search", "okapi"), ("index",)):
+        line = [sys.executable, "-c", script, "memory", *command, "--workspace", str(workspace)]
+        done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=60)
+        said = done.stdout + done.stderr
+        assert done.returncode == 3, said
+        assert "memory.sqlite cannot be used: " in said
+        assert "unexpected" not in said

@@ -153,7 +153,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     ["", "{", "null", "[]", '"qmd"', json.dumps({"backend": "qmd"}), json.dumps({**GOOD, "since": "早"}), "\x00" * 99,
-     json.dumps({**GOOD, "failures": 1e999}), json.dumps({**GOOD, "since": None})],
+     json.dumps({**GOOD, "failures": 1e999}), json.dumps({**GOOD, "since": None}),
+     json.dumps({**GOOD, "retryAt": float("nan")}), json.dumps({**GOOD, "retryAt": float("inf")}),
+     json.dumps({**GOOD, "retryAt": 1e18}), json.dumps({**GOOD, "since": -1.0})],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path, content: str) -> None:
     (tmp_path / NAME).write_text(content)
@@ -162,11 +164,6 @@ def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path, content: str) -
     assert own.ask() == Leave()
     assert own.failed(Leave(), "broken") is not None
     assert read_cooling(tmp_path, "qmd") is not None
-
-
-def test_times_that_are_no_times_make_nobody_wait(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text(json.dumps({**GOOD, "retryAt": float("nan")}))
-    assert gate(tmp_path, Clock()).ask().claim is not None
 
 
 def test_where_nothing_can_be_written_the_process_knows_by_itself(tmp_path: Path) -> None:
@@ -200,3 +197,9 @@ def test_of_several_processes_one_tries(tmp_path: Path) -> None:
     assert sorted(won.get(timeout=60) for _ in processes) == [0, 0, 1]
     for process in processes:
         process.join()
+
+
+def test_a_time_that_is_years_ahead_is_none_to_wait_for(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text(json.dumps({**GOOD, "failedAt": 0, "since": 0, "retryAt": NOW + 9e7}))
+    own = gate(tmp_path, Clock())
+    assert own.ask().claim is not None

@@ -112,6 +112,28 @@ def test_the_other_one_answers_the_same_call(rig: Rig, mood: str, reason: str) -
     }
 
 
+def test_a_reason_is_one_line_without_secrets(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-abcdefghij0123456789abcd"
+
+    def search(_backend: ShakyBackend, _query: SearchQuery) -> MemoryResults:
+        raise ValueError(
+            f"GET https://me:{key}@example.org/?api_key={key}\n\x1b[31mfailed\x1b[0m \ud83d" + "!" * 100_000
+        )
+
+    monkeypatch.setattr(ShakyBackend, "search", search)
+    wrapper = rig.make()
+    with pytest.raises(MemoryUnavailable) as told:
+        wrapper.search(OKAPI)
+    reason = str(told.value)
+    stored = (rig.folder / "state" / "memory-fallback.json").read_text()
+    for text in (reason, stored, *(notice.message for notice in rig.notices)):
+        assert "https://me:***@example.org/" in text
+        assert "abcdefghij" not in text
+        assert "\x1b" not in text
+        assert "\n" not in text
+        assert len(text) < 1_000
+
+
 def test_one_that_hangs_is_given_up(tmp_path: Path) -> None:
     rig = Rig(tmp_path, seconds=0.2)
     rig.first.now = HANGS

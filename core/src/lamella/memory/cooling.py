@@ -24,6 +24,9 @@ NAME = "memory-fallback.json"
 FIRST_SECONDS = 60.0
 LONGEST_SECONDS = 600.0
 _LOCK_SECONDS = 2.0
+# Nobody is left alone for longer: such a time comes from a damaged file, or a clock that was wrong.
+_MOST_SECONDS = 2 * 86_400.0
+_LAST_TIME = 253_402_300_799.0  # the end of the year 9999
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +50,7 @@ class Cooling:
 
     def due(self, now: float) -> bool:
         """Whether it may be asked again; a clock that was set back makes nobody wait longer."""
-        return not self.failed_at <= now < self.retry_at
+        return not self.failed_at <= now < self.retry_at or self.retry_at - now > _MOST_SECONDS
 
     def claimed(self, until: float) -> Cooling:
         """For the time in which one caller tries: the others see it cool on. A caller that dies frees it so."""
@@ -136,7 +139,10 @@ def _to_json(state: Cooling) -> dict[str, Any]:
 
 def _from_json(stored: Any) -> Cooling:
     """Raises `ValueError`, `TypeError`, `KeyError` or `OverflowError` for anything else."""
-    return Cooling(**{name: kind(stored[_camel(name)]) for name, kind in _FIELDS.items()})
+    state = Cooling(**{name: kind(stored[_camel(name)]) for name, kind in _FIELDS.items()})
+    if not all(0 <= moment <= _LAST_TIME for moment in (state.since, state.failed_at, state.retry_at)):
+        raise ValueError("a time that is none")
+    return state
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from lamella.memory.cooling import Cooling, shown
 from lamella.memory.gate import Pair
 from lamella.plugins.threads import Escaped
 from lamella.text.redact import redact
-from lamella.text.unicode import well_formed
+from lamella.text.unicode import one_line
 from lamella.types.events import Notice
 from lamella.types.memory import Degraded, MemoryBackend, ProgressListener, SyncProgress, SyncReport
 
@@ -124,7 +124,7 @@ class Teller:
 
 def named(backend: str, error: Exception) -> str:
     """Why a backend failed, in one line that names it, without the secrets of an address or a command."""
-    text = redact(well_formed(" ".join(str(error)[:_MOST_READ].split())))
+    text = redact(one_line(" ".join(str(error)[:_MOST_READ].split())))
     if not isinstance(error, LamellaError | Escaped):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     text = text if len(text) <= _MOST_REASON else f"{text[: _MOST_REASON - 1]}…"

@@ -204,11 +204,9 @@ class Database:
 
     def _let_readers_read_while_one_writes(self) -> None:
         """Switch the file to a write-ahead log; the file keeps that mode."""
-        raw = self._engine.raw_connection()
-        try:
-            raw.cursor().execute("PRAGMA journal_mode = WAL")
-        finally:
-            raw.close()
+        with self.session() as connection:
+            raw = connection.connection
+            raw.cursor().execute("PRAGMA journal_mode = WAL")  # which is none of a transaction
 
     def _move_aside(self, reason: str) -> None:
         aside = self.path.with_name(f"{NAME}.broken-{file_stamp()}")
