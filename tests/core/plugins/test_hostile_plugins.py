@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from lamella.plugins.catalog import load_plugins
 from lamella.plugins.hooks import Hooks
 from lamella.types import hooks as h
 from lamella.types.events import PluginFault
+from lamella.types.messages import AssistantMessage, TextBlock, UserMessage
 
 HOST: Any = None
 
@@ -168,3 +170,129 @@ def test_a_plugin_that_leaves_at_import_takes_nothing_down() -> None:
     catalog = load_plugins(PluginsSection(), sources=[Entry("at-import", leave)], slot_chosen=False)
     assert catalog.records[0].state == "failed"
     assert "SystemExit: 3" in catalog.records[0].reason
+
+
+# --- answers that are wrong ----------------------------------------------------------------------------
+
+ASKED = (UserMessage("hello"),)
+
+
+def hooks_that(hook: str, function: Any, faults: list[PluginFault], limit: float = 10.0) -> Hooks:
+    """One plugin with one hook, which calls the function with the event."""
+    plugin = type("Bad", (), {"name": "bad", hook: hookimpl(lambda self, event: function(event))})()
+    catalog = load_plugins(PluginsSection(), extra=[plugin], sources=(), slot_chosen=False)
+    return Hooks(catalog, timeouts={hook: limit}, on_fault=faults.append)
+
+
+def and_then(last: Any) -> Any:
+    def lazily(event: h.BeforeModelCall) -> Any:
+        yield from event.messages
+        last()
+
+    return lazily
+
+
+def fail() -> None:
+    raise RuntimeError("boom")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (and_then(fail), "RuntimeError: boom"),
+        (and_then(leave), "SystemExit"),
+        (and_then(lambda: time.sleep(2)), "no answer within 0.2 s"),
+        (lambda e: h.ContextEdit(m for m in and_then(fail)(e)), "RuntimeError: boom"),
+        (lambda _: h.ContextEdit(5), "messages as int"),
+        (lambda _: h.ContextEdit(None, 5), "notes as int"),
+        (lambda _: "hello", "messages as str"),
+        (lambda _: {"messages": []}, "messages as dict"),
+        (lambda _: ["hello"], "str among the messages"),
+        (lambda _: [UserMessage(None)], "UserMessage with content=None, expected a string or a tuple"),
+        (lambda _: [UserMessage((5,))], "UserMessage with a block that is int"),
+        (lambda _: [UserMessage((TextBlock(None),))], "UserMessage with text=None, expected a string"),
+        (lambda _: [AssistantMessage("text")], "AssistantMessage with content='text', expected a tuple of blocks"),
+    ],
+)
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_wrong_answer_about_the_context_leaves_it_as_it_was(answer: Any, said: str, is_async: bool) -> None:
+    async def later(event: h.BeforeModelCall) -> Any:
+        return answer(event)
+
+    faults: list[PluginFault] = []
+    hooks = hooks_that("context", later if is_async else answer, faults, limit=0.2)
+    assert await hooks.context(h.BeforeModelCall(ASKED, 1, 1000, 0), HOST) == ASKED
+    assert [f.plugin for f in faults] == ["bad"]
+    assert said in faults[0].error
+
+
+async def test_a_lazy_answer_about_the_context_is_as_good_as_a_list() -> None:
+    def shout(event: h.BeforeModelCall) -> Any:
+        yield from event.messages
+        yield UserMessage("HELLO")
+
+    hooks = hooks_that("context", shout, faults := [])
+    assert await hooks.context(h.BeforeModelCall(ASKED, 1, 1000, 0), HOST) == (*ASKED, UserMessage("HELLO"))
+    assert faults == []
+
+
+async def test_fields_of_the_wrong_type_are_told_and_change_nothing() -> None:
+    faults: list[PluginFault] = []
+    hooks = hooks_that("input", lambda _: h.InputResult(text=5), faults)
+    assert (await hooks.input(h.Input("hello"), HOST)).text == "hello"
+    hooks = hooks_that("on_overflow", lambda _: h.Freed(tokens="many"), faults)
+    assert await hooks.on_overflow(h.Overflow((), 1, 1, ""), HOST) is None
+    hooks = hooks_that("before_tool_call", lambda _: h.ToolCallVerdict([1]), faults)
+    assert (await hooks.before_tool_call(h.BeforeToolCall("t", "1", {"a": 1}), HOST)).arguments == {"a": 1}
+    assert [f.error for f in faults] == [
+        "returned text=5, expected a string",
+        "returned tokens='many', expected a whole number",
+        "returned arguments=[1], expected a mapping",
+    ]
+
+
+async def test_what_blocks_still_blocks_when_its_reason_is_no_text() -> None:
+    faults: list[PluginFault] = []
+    hooks = hooks_that("before_tool_call", lambda _: h.ToolCallVerdict(block=True, reason=OSError("no")), faults)
+    assert (await hooks.before_tool_call(h.BeforeToolCall("t", "1", {}), HOST)).block
+    preparation = h.Preparation("", (), (), False, 1, None, (), ())
+    hooks = hooks_that("on_compaction", lambda _: h.CompactionResult(cancel=True, reason=5), faults)
+    result = await hooks.on_compaction(h.Compacting(preparation, (), "manual"), HOST)
+    assert result is not None and result.cancel
+    assert [f.error for f in faults] == [
+        "returned reason=OSError('no'), expected a string",
+        "returned reason=5, expected a string",
+    ]
+
+
+async def test_an_async_generator_is_told_that_nobody_runs_it() -> None:
+    async def yields(self: Any, event: Any) -> Any:
+        yield 1
+
+    faults: list[PluginFault] = []
+    plugin = type("Bad", (), {"name": "bad", "agent_end": hookimpl(yields)})()
+    catalog = load_plugins(PluginsSection(), extra=[plugin], sources=(), slot_chosen=False)
+    await Hooks(catalog, on_fault=faults.append).agent_end(h.AgentEnded((), True), HOST)
+    assert "return instead of yield" in faults[0].error
+
+
+async def test_parameters_with_a_default_are_given_too() -> None:
+    seen: list[Any] = []
+
+    class Defaults:
+        name = "defaults"
+
+        @hookimpl
+        def agent_end(self, event: Any, host: Any = None, own: int = 3) -> None:
+            seen.append((host, own))
+
+        @hookimpl
+        def before_turn(self, *, event: Any = None, host: Any) -> None:
+            seen.append((event, host))
+
+    catalog = load_plugins(PluginsSection(), extra=[Defaults()], sources=(), slot_chosen=False)
+    hooks = Hooks(catalog, on_fault=lambda fault: pytest.fail(fault.error))
+    turn, host = h.BeforeTurn("p", 1, 1, 1, 0), Any
+    await hooks.agent_end(h.AgentEnded((), True), host)
+    await hooks.before_turn(turn, host)
+    assert seen == [(host, 3), (turn, host)]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from attrs import evolve, frozen
 
 from lamella.agent.accounting import counters, reply_text, total_usage
+from lamella.agent.additions import additions
 from lamella.agent.compaction import Outcome
 from lamella.agent.host import SessionHost
 from lamella.agent.loop import LoopResult, LoopSetup, run_loop
@@ -24,7 +25,6 @@ from lamella.errors import (
     ModelError,
     ThinkingRejected,
 )
-from lamella.plugins.hooks import merge_additions
 from lamella.sessions.fields import integer_of, strings_of
 from lamella.sessions.watch import silent_leaks
 from lamella.text.days import unix_ms
@@ -38,7 +38,6 @@ from lamella.types.messages import (
     TextBlock,
     Usage,
     UserMessage,
-    text_of,
 )
 
 T = TypeVar("T")
@@ -94,7 +93,7 @@ class Turn:
             return TurnResult("", self.bench.file.id, error=too_long)
         try:
             await self.room.make(user, host)
-            addition = await self._unless_aborted(self._additions(user, host))
+            addition = await self._unless_aborted(additions(self.bench, user, host))
         except ModelAborted as error:
             return self._stopped(user, error)
         if addition.model:
@@ -160,22 +159,6 @@ class Turn:
             f"the message has about {tokens} tokens, the context window holds {window}; it was not stored",
             hint="Shorten it, put it into a file in the workspace, or use a model with a larger window.",
         )
-
-    async def _additions(self, user: UserMessage, host: SessionHost) -> h.PromptAddition:
-        hooks = self.bench.environment.hooks
-        base = self.bench.system_prompt()
-        limits = self.bench.budget()
-        event = h.BeforePromptBuild(
-            text_of(user.content),
-            tuple(self.bench.file.context().messages),
-            base,
-            room=limits.window - limits.reserve - self.bench.tokens() - self.bench.environment.estimate(user),
-        )
-        first = await hooks.before_prompt_build(event, host)
-        second = await hooks.before_agent_start(event, host)
-        merged = merge_additions([first, second])
-        # A base prompt from before_prompt_build comes before one from before_agent_start.
-        return evolve(merged, system_prompt=first.system_prompt or second.system_prompt)
 
     def _note_settings(self) -> None:
         """Model and thinking level go into the transcript when they differ from its last ones."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-import operator
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import attrs
 import pluggy
@@ -21,9 +20,19 @@ from attrs import define, field, frozen
 from lamella.config.structure import near_match
 from lamella.errors import Problem
 from lamella.plugins import hookspecs
+from lamella.plugins.answers import (
+    as_edit,
+    edit_flaw,
+    flaw,
+    is_lazy,
+    merge_additions,
+    no_file,
+    no_section,
+    settled,
+    what_stands,
+)
 from lamella.plugins.catalog import KNOWN_HOOKS, Catalog
 from lamella.plugins.threads import OutOfTime, describe, run_with_limit
-from lamella.text.unicode import well_formed
 from lamella.types import hooks as h
 from lamella.types.host import Host
 from lamella.types.memory import BackendRegistration, EmbedderRegistration, MemoryService
@@ -104,7 +113,10 @@ class Hooks:
             found = sorted(found, key=lambda i: (i.trylast - i.tryfirst, rank[i.plugin_name]))
             if name in ("before_prompt_build", "prompt_sections"):
                 found = [i for i in found if i.plugin_name not in self._without_prompt_text]
-            self._implementations[name] = [_Implementation(i.plugin_name, i.function, tuple(i.argnames)) for i in found]
+            self._implementations[name] = [
+                _Implementation(i.plugin_name, i.function, tuple(inspect.signature(i.function).parameters))
+                for i in found
+            ]
 
     def implemented(self, hook: str) -> bool:
         """Whether any plugin implements the hook."""
@@ -122,10 +134,12 @@ class Hooks:
             if inspect.iscoroutinefunction(implementation.function):
                 result = await await_with_limit(implementation.function(**given), limit)
             else:
-                result = await call_with_limit(lambda: implementation.function(**given), limit)
+                result = await call_with_limit(lambda: settled(implementation.function(**given)), limit)
                 if inspect.isawaitable(result):
                     result = await await_with_limit(result, limit)
-            answer.value = result
+            if inspect.isasyncgen(result):
+                raise TypeError("is an async generator, which nobody runs; return instead of yield")
+            answer.value = await call_with_limit(lambda: settled(result), limit) if is_lazy(result) else result
         return self._checked(hook, implementation, answer.value, expected)
 
     def _limit(self, hook: str) -> float:
@@ -154,11 +168,9 @@ class Hooks:
             wanted = " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
             self._fault(implementation, hook, f"returned {type(result).__name__}, expected {wanted}")
             return None
-        for part in attrs.fields(type(result)) if attrs.has(type(result)) else ():
-            value = getattr(result, part.name)
-            if isinstance(part.default, str) and not isinstance(value, str):
-                self._fault(implementation, hook, f"returned {part.name}={value!r:.100}, expected a string")
-                return None
+        if wrong := flaw(result):
+            self._fault(implementation, hook, f"returned {wrong}")
+            return what_stands(result)
         return result
 
     def _fault(self, implementation: _Implementation, hook: str, error: str) -> None:
@@ -208,19 +220,32 @@ class Hooks:
     async def before_turn(self, event: h.BeforeTurn, host: Host) -> None:
         await self._all("before_turn", event, host)
 
-    async def before_prompt_build(self, event: h.BeforePromptBuild, host: Host) -> h.PromptAddition:
-        return merge_additions(
-            [r async for r in self._results("before_prompt_build", h.PromptAddition, event=event, host=host)]
-        )
+    async def before_prompt_build(
+        self, event: h.BeforePromptBuild, host: Host, *, objection: Callable[[h.PromptAddition], str] = lambda _a: ""
+    ) -> h.PromptAddition:
+        """All additions in one. `objection` says why one of them is left out, or nothing."""
+        return await self._added("before_prompt_build", event, host, objection)
 
-    async def before_agent_start(self, event: h.BeforePromptBuild, host: Host) -> h.PromptAddition:
+    async def before_agent_start(
+        self, event: h.BeforePromptBuild, host: Host, *, objection: Callable[[h.PromptAddition], str] = lambda _a: ""
+    ) -> h.PromptAddition:
         """As `before_prompt_build`; a plugin that may add no text can still choose the model."""
+        return await self._added("before_agent_start", event, host, objection)
+
+    async def _added(
+        self, hook: str, event: h.BeforePromptBuild, host: Host, objection: Callable[[h.PromptAddition], str]
+    ) -> h.PromptAddition:
         additions = []
-        for implementation in self._implementations["before_agent_start"]:
-            found = await self._call("before_agent_start", implementation, h.PromptAddition, event=event, host=host)
-            if found is not None:
-                silent = implementation.plugin in self._without_prompt_text
-                additions.append(h.PromptAddition(model=found.model) if silent else found)
+        for implementation in self._implementations[hook]:
+            found = await self._call(hook, implementation, h.PromptAddition, event=event, host=host)
+            if found is None:
+                continue
+            if implementation.plugin in self._without_prompt_text:
+                found = h.PromptAddition(model=found.model)
+            if wrong := objection(found):
+                self._fault(implementation, hook, wrong)
+            else:
+                additions.append(found)
         return merge_additions(additions)
 
     async def context(
@@ -232,10 +257,10 @@ class Hooks:
             result = await self._call("context", implementation, (h.ContextEdit, Iterable), event=event, host=host)
             if result is None:
                 continue
-            edit = _as_edit(result, event.messages)
-            if edit is None:
-                self._fault(implementation, "context", "returned something that is not a message")
+            if wrong := edit_flaw(result, event.messages):
+                self._fault(implementation, "context", f"returned {wrong}")
                 continue
+            edit = as_edit(result, event.messages)
             watch(implementation.plugin, event.messages, edit)
             if edit.messages is not None:
                 event = attrs.evolve(event, messages=edit.messages)
@@ -356,13 +381,13 @@ class Hooks:
             items = self._listed("prompt_files", implementation, result, h.PromptFile)
             if items is None:
                 continue
-            for objection in filter(None, map(_no_file, items)):
+            for objection in filter(None, map(no_file, items)):
                 self._fault(implementation, "prompt_files", objection)
-            context = attrs.evolve(context, files=tuple(i for i in items if not _no_file(i)))
+            context = attrs.evolve(context, files=tuple(i for i in items if not no_file(i)))
         return context.files
 
     def prompt_sections(self, context: h.PromptContext) -> list[tuple[str, h.PromptSection]]:
-        return self._collect("prompt_sections", h.PromptSection, context, _no_section)
+        return self._collect("prompt_sections", h.PromptSection, context, no_section)
 
     def open_memory(self, context: h.MemoryContext) -> MemoryService | None:
         """The memory service of the plugin in slot `memory`; None without one, or when it failed."""
@@ -376,57 +401,3 @@ class Hooks:
             if service is not None:
                 self._fault(implementation, "open_memory", "returned something that is not a MemoryService")
         return None
-
-
-MESSAGE_TYPES: tuple[type, ...] = get_args(Message)
-
-
-def _as_edit(result: h.ContextEdit | Iterable[Message], given: Sequence[Message]) -> h.ContextEdit | None:
-    """The answer of a `context` hook; without messages when they are those given, None when it is none."""
-    edit = result if isinstance(result, h.ContextEdit) else h.ContextEdit(tuple(result))
-    if edit.messages is None:
-        messages = None
-    else:
-        messages = tuple(edit.messages)
-        if not all(isinstance(m, MESSAGE_TYPES) for m in messages):
-            return None
-        if len(messages) == len(given) and all(map(operator.is_, messages, given)):
-            messages = None
-    notes = tuple(n for n in edit.notes if isinstance(n, h.ContextNote))
-    return h.ContextEdit(messages, notes)
-
-
-def _no_section(section: h.PromptSection) -> str:
-    """What is wrong with a section; empty when nothing is."""
-    for name, kind in (("name", str), ("text", str), ("order", int), ("note", str), ("details", Mapping)):
-        value = getattr(section, name)
-        if not isinstance(value, kind):
-            return f"returned section {section.name!r} with {name}={value!r:.100}, expected {kind.__name__}; left out"
-    return ""
-
-
-def _no_file(item: Any) -> str:
-    """Why something is no file for the prompt; empty when it is one."""
-    if not isinstance(item, h.PromptFile):
-        named = f" {item['name']!r}" if isinstance(item, Mapping) and "name" in item else ""
-        return f"returned{named} as {type(item).__name__}, expected a PromptFile with 'name' and 'path'; left out"
-    for name in ("name", "path"):
-        value = getattr(item, name)
-        if not isinstance(value, str) or not value.strip():
-            return f"returned file {item.name!r} with {name}={value!r}, expected some text; left out"
-    return "" if isinstance(item.text, str | None) else f"returned file {item.name!r} whose text is no string; left out"
-
-
-def merge_additions(additions: Sequence[h.PromptAddition]) -> h.PromptAddition:
-    """Contexts joined in order by a blank line, as valid Unicode; the last base prompt and the first model win."""
-
-    def joined(texts: Iterable[str]) -> str:
-        return well_formed("\n\n".join(t.strip() for t in texts if t.strip()))
-
-    return h.PromptAddition(
-        system_prompt=next((a.system_prompt for a in reversed(additions) if a.system_prompt.strip()), ""),
-        prepend_system=joined(a.prepend_system for a in additions),
-        append_system=joined(a.append_system for a in additions),
-        prepend_context=joined(a.prepend_context for a in additions),
-        model=next((a.model for a in additions if a.model), ""),
-    )

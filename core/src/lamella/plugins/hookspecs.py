@@ -6,7 +6,8 @@ leave out parameters that it does not use.
 
 Rules that hold for all of them:
 
-- `def` or `async def`. A plain `def` runs in a worker thread.
+- `def` or `async def`; what runs at start-up or makes the system prompt is a plain `def`. A plain `def`
+  runs in a worker thread.
 - Order: the plugin's `priority`, highest first, then its name. `@hookimpl(tryfirst=True)` and
   `trylast=True` go before and after everything else.
 - An exception, a wrong return type or a time-out is logged with the plugin's name, reported as a
