@@ -178,6 +178,25 @@ def test_memory_journal_and_recall(tmp_path: Path) -> None:
     assert undocumented("lamella memory undo", undone) == set()
 
 
+def test_ltm(tmp_path: Path) -> None:
+    def ltm(*arguments: str | Path) -> Any:
+        return lamella("ltm", *arguments, "--json", home=tmp_path, check=True).json
+
+    exported = tmp_path / "out.jsonl"
+    exported.write_text('{"text": "Ada prefers tea"}\n')
+    assert undocumented("lamella ltm import", ltm("import", exported)) == set()
+    listed, found = ltm("list"), ltm("search", "tea")
+    assert listed["memories"] and found["memories"]
+    assert undocumented("lamella ltm list", listed, found) == set()
+    assert undocumented("lamella ltm import", ltm("export", "--output", exported)) == set()
+    forgotten = ltm("forget", "--query", "Ada prefers tea")
+    assert len(forgotten.pop("memories")) == 1
+    assert undocumented("lamella ltm forget", forgotten) == set()
+    facts = ltm("stats")
+    assert undocumented("lamella ltm stats", {**facts, "byCategory": {}, "bySource": {}}) == set()
+    assert undocumented("lamella ltm reindex", ltm("reindex")) == set()
+
+
 def test_plugins_and_config(run: Run, home: Path) -> None:
     assert undocumented("lamella plugins list", run("plugins", "list")) == set()
     assert undocumented("lamella plugins check", run("plugins", "check")) == set()

@@ -238,3 +238,23 @@ def local_minute(milliseconds: int | None, timezone: str) -> str:
     if milliseconds is None:
         return "?"
     return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone(zone(timezone)).strftime("%Y-%m-%d %H:%M")
+
+
+def since_ms(text: str, timezone: str) -> int:
+    """The value of `--since`, an ISO day or time, in Unix milliseconds; one without a zone is in the user's.
+
+    Raises `UsageError`.
+    """
+    from datetime import datetime
+
+    from lamella.errors import UsageError
+    from lamella.text.days import zone
+
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            own = zone(timezone)
+            moment = moment.replace(tzinfo=own) if own else moment.astimezone()
+        return int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise UsageError(f"--since {text!r}: expected a day or time such as 2026-05-10 or 2026-05-10T14:00") from None

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lamella.cli.common import CommonOptions, Out, agent_options, json_option, local_minute, open_runtime, warn
+from lamella.cli.common import (
+    CommonOptions,
+    Out,
+    agent_options,
+    json_option,
+    local_minute,
+    open_runtime,
+    since_ms,
+    warn,
+)
 from lamella.cli.quotes import quote_text
-from lamella.errors import UsageError
-from lamella.text.days import parse_iso_ms, zone
+from lamella.text.days import parse_iso_ms
 from lamella.text.width import clip
 
 if TYPE_CHECKING:
@@ -43,7 +50,7 @@ def log(
         name = _name(runtime, file)
         found = [e for e in found if e.path == name]
     if since is not None:
-        start = _moment(since, runtime.agent.timezone)
+        start = since_ms(since, runtime.agent.timezone)
         found = [e for e in found if (parse_iso_ms(e.time) or 0) >= start]
     shown = found[:max_entries]
     undone = {e.id: undo.id for e in shown if (undo := journal.undone_by(e.id)) is not None}
@@ -115,18 +122,6 @@ def _of_session(entry: JournalEntry, wanted: str | None) -> bool:
         return True
     key = wanted.strip().lower()
     return bool(key) and (entry.session_key == key or entry.session_id.startswith(key))
-
-
-def _moment(text: str, timezone: str) -> int:
-    """Unix milliseconds of an ISO day or time; one without a zone is in the agent's."""
-    try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            own = zone(timezone)
-            moment = moment.replace(tzinfo=own) if own else moment.astimezone()
-        return int(moment.timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise UsageError(f"--since {text!r}: expected a day or time such as 2026-05-10 or 2026-05-10T14:00") from None
 
 
 def _entry_text(entry: JournalEntry, undone_by: str | None, timezone: str) -> str:

@@ -54,6 +54,7 @@ class Line:
     category: str
     importance: float
     origin: Origin
+    created_at: int | None = None
 
 
 def export_line(memory: Memory) -> str:
@@ -95,7 +96,10 @@ def _import_line(number: int, line: str, agent: str) -> Line:
         raise expected(f"one of {', '.join(CATEGORIES)}, as category")
     if isinstance(importance, bool) or not isinstance(importance, (int, float)) or not 0 <= importance <= 1:
         raise expected("a number of 0 to 1, as importance")
+    created = raw.get("createdAt")
+    if created is not None and (isinstance(created, bool) or not isinstance(created, int) or not 0 <= created < 2**63):
+        raise expected("Unix milliseconds, as createdAt")
     key, session, entry = (str(raw.get(name) or "") for name in ("sessionKey", "sessionId", "entryId"))
     chat: ChatType = raw["chat"] if raw.get("chat") in SHARED_CHATS else "direct"
     origin = Origin(agent, "import", key, session, entry, chat)
-    return Line(number, text, category, float(importance), origin)
+    return Line(number, text, category, float(importance), origin, created)

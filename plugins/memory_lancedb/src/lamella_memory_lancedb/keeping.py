@@ -60,14 +60,16 @@ class Keeper:
         category: str = "other",
         importance: float = 0.7,
         wanted: bool = True,
+        created_at: int | None = None,
     ) -> Kept:
         """Store a text, secrets masked, unless its like is there.
 
-        `wanted`: somebody asked for it, so that it is stored even if it was forgotten before. Without a
+        `wanted`: somebody asked for it, so that it is stored even if it was forgotten before. `created_at`: when
+        it was first stored, in Unix milliseconds; None: now. Without a
         vector, since the embedder fails, it is stored all the same and gets one later. Raises `UsageError`
         for an empty text, a category or importance that there is not.
         """
-        memory = _made(text, origin, category, importance)
+        memory = _made(text, origin, category, importance, created_at)
         vector, identity = self._vector(memory.text)
         with self._store.writing():
             reader = self.scope(origin)
@@ -161,7 +163,7 @@ def _is_for(stone: Tombstone, reader: Reader) -> bool:
 _OPENING_SECONDS = 10.0
 
 
-def _made(text: str, origin: Origin, category: str, importance: float) -> Memory:
+def _made(text: str, origin: Origin, category: str, importance: float, created_at: int | None = None) -> Memory:
     clean = _clean(text)
     _check(category, importance)
     now = unix_ms()
@@ -171,7 +173,7 @@ def _made(text: str, origin: Origin, category: str, importance: float) -> Memory
         text_hash(clean),
         importance,
         category,
-        now,
+        now if created_at is None else created_at,
         now,
         origin.agent,
         origin.session_key,

@@ -233,6 +233,10 @@ class Memories:
         """Memories, newest first."""
         return self.store.page(self.reader() if reader is None else reader, offset, limit, categories)
 
+    def count(self, reader: Reader | None = None) -> int:
+        """How many memories a reader may see and wants to."""
+        return self.store.count(self.reader() if reader is None else reader)
+
     def forget(self, memories: Sequence[Memory]) -> int:
         """Delete memories, leave a tombstone of each, and take their texts off the disk. The number of them."""
         self.keeper.forget(list(memories))
@@ -256,7 +260,13 @@ class Memories:
         """
         wanted = list(import_lines(lines, self.agent_id))
         kept = [
-            self.keeper.keep(line.text, line.origin, category=line.category, importance=line.importance)
+            self.keeper.keep(
+                line.text,
+                line.origin,
+                category=line.category,
+                importance=line.importance,
+                created_at=line.created_at,
+            )
             for line in wanted
         ]
         new = sum(k.action == "created" for k in kept)
@@ -265,7 +275,8 @@ class Memories:
     def stats(self, reader: Reader | None = None) -> Stats:
         seen = self.reader() if reader is None else reader
         memories = self.store.page(seen, 0, self.store.count(seen))
-        return Stats.of(memories, self.store.count_without_vector(), len(self.store.tombstones()))
+        forgotten = sum(seen.agents is None or stone.agent in seen.agents for stone in self.store.tombstones())
+        return Stats.of(memories, self.store.count_without_vector(), forgotten)
 
     def reindex(self, progress: ProgressListener | None = None) -> int:
         """Make all vectors anew with the embedder in use; the number of memories.

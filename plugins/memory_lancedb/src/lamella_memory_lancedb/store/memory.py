@@ -54,13 +54,40 @@ class Memory:
 
 
 @frozen(slots=True)
+class Selection:
+    """Which memories are wanted: of these `categories` (none: of any), of the session with this key or with an
+    id that begins so (empty: of any), and stored at `since` (Unix milliseconds) or later."""
+
+    categories: tuple[str, ...] = ()
+    session: str = ""
+    since: int = 0
+
+    def conditions(self) -> list[str]:
+        """The same as SQL conditions."""
+        parts = []
+        if self.categories:
+            parts.append(f"category IN ({', '.join(map(quoted, self.categories))})")
+        if self.session:
+            wanted = quoted(self.session)
+            parts.append(f"(session_key = {wanted} OR starts_with(session_id, {wanted}))")
+        if self.since:
+            parts.append(f"created_at >= {self.since}")
+        return parts
+
+
+ANY = Selection()
+
+
+@frozen(slots=True)
 class Reader:
     """Who looks, and what he may see: memories of these `agents` (None: of any), of one session when
-    `session_key` is not empty, and only what was said in front of others when `in_public`."""
+    `session_key` is not empty, and only what was said in front of others when `in_public`. `only`: what of
+    that he wants to see."""
 
     agents: frozenset[str] | None = None
     session_key: str = ""
     in_public: bool = False
+    only: Selection = ANY
 
     def condition(self) -> str:
         """The same as an SQL condition; empty when everything may be seen."""
@@ -71,7 +98,7 @@ class Reader:
             parts.append(f"session_key = {quoted(self.session_key)}")
         if self.in_public:
             parts.append(f"chat IN ({', '.join(map(quoted, SHARED_CHATS))})")
-        return " AND ".join(parts)
+        return " AND ".join([*parts, *self.only.conditions()])
 
 
 @frozen(slots=True)

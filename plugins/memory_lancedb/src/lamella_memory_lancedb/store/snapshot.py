@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lamella.types.host import SHARED_CHATS
 from lamella_memory_lancedb.arrays import Flags, Singles, largest
-from lamella_memory_lancedb.store.memory import Memory, Reader, memory_of
+from lamella_memory_lancedb.store.memory import Memory, Reader, Selection, memory_of
 from lamella_memory_lancedb.store.schema import VECTOR, label_of
 
 
@@ -68,8 +68,20 @@ class Snapshot:
                 seen &= self._is_in("session_key", [reader.session_key])
             if reader.in_public:
                 seen &= self._is_in("chat", list(SHARED_CHATS))
-            self._visible[reader] = seen
+            self._visible[reader] = seen & self._selected(reader.only)
         return self._visible[reader]
+
+    def _selected(self, only: Selection) -> Flags:
+        """Which rows somebody wants to see."""
+        wanted = np.ones(len(self), dtype=bool)
+        if only.categories:
+            wanted &= self._is_in("category", list(only.categories))
+        if only.session:
+            begins = pc.starts_with(self._rows["session_id"], only.session)
+            wanted &= self._is_in("session_key", [only.session]) | _flags(begins)
+        if only.since:
+            wanted &= _flags(pc.greater_equal(self._rows["created_at"], only.since))
+        return wanted
 
     def _place(self, memory_id: str) -> int | None:
         if self._places is None:
@@ -77,9 +89,13 @@ class Snapshot:
         return self._places.get(memory_id)
 
     def _is_in(self, column: str, values: list[str]) -> Flags:
-        found = pc.is_in(self._rows[column], value_set=pa.array(values, pa.string()))
-        flags: Flags = np.asarray(found.combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
-        return flags
+        return _flags(pc.is_in(self._rows[column], value_set=pa.array(values, pa.string())))
+
+
+def _flags(column: Any) -> Flags:
+    """Truth values as an array; a missing one is false."""
+    flags: Flags = np.asarray(column.combine_chunks().fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+    return flags
 
 
 def _vectors(column: Any, dimensions: int) -> tuple[Singles, Flags]:
