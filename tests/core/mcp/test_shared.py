@@ -29,6 +29,7 @@ class Careless:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.asked: list[SearchQuery] = []
+        self.written: list[str | None] = []
 
     def search(self, query: SearchQuery) -> MemoryResults:
         self.asked.append(query)
@@ -39,7 +40,8 @@ class Careless:
         return read_memory(self.workspace, path, start_line=start_line, lines=lines)
 
     def append(self, text: str, *, path: str | None = None, provenance: Provenance) -> MemoryWrite:
-        raise AssertionError("not asked for here")
+        self.written.append(path)
+        return MemoryWrite(path or "memory/today.md", 1, 1, len(text))
 
     def close(self) -> None:
         pass
@@ -135,3 +137,15 @@ async def test_what_a_memory_does_wrong_is_told(careless: Careless, tmp_path: Pa
     with pytest.raises(ToolError) as told:
         await tool.run({"query": "x"}, cast("Any", None))
     assert expected in str(told.value)
+
+
+@pytest.mark.parametrize("path", ["MEMORY.md", "memory.md", "./MEMORY.md", "memory/2026-05-10-party.md"])
+def test_what_is_not_shown_is_not_written_to(careless: Careless, tmp_path: Path, path: str) -> None:
+    shared = memory_of(careless, tmp_path, shared=True)
+    with pytest.raises(MemoryPathError, match="not shown where others read along"):
+        shared.append("a rule for the owner", path)
+    assert careless.written == []
+    shared.append("open", "memory/open.md")
+    shared.append("today", None)
+    memory_of(careless, tmp_path, shared=False).append("mine", path)
+    assert careless.written == ["memory/open.md", None, path]

@@ -70,7 +70,10 @@ class AgentMemory:
         return _shortened(found)
 
     def append(self, text: str, path: str | None) -> MemoryWrite:
-        """Append to a memory file, to today's note without a path."""
+        """Append to a memory file, to today's note without a path. A shared memory takes nothing into files that
+        it does not show: what others write there would reach the user's own prompts."""
+        if self.shared and path is not None:
+            self._check_shown(self._name_of(path))
         return self.open().append(text, path=path, provenance=Provenance(ACTOR, trigger="user"))
 
     def notes(self) -> list[FoundFile]:
@@ -105,6 +108,12 @@ class AgentMemory:
         """Raises `MemoryPathError` for a file that only the user may see."""
         if name.lower() == CURATED_LOWER or self._is_private(name):
             raise MemoryPathError(f"{name} is not shown where others read along")
+
+    def _name_of(self, path: str) -> str:
+        try:
+            return memory_file(self.runtime.workspace, path).name
+        except MemoryPathError:  # of a memory that keeps no files, perhaps
+            return path
 
     def _is_private(self, name: str) -> bool:
         try:
