@@ -14,8 +14,8 @@ import pytest
 from pages import ROOT, blocks, links, rows
 
 from lamella.plugins import hookspecs
-from lamella.plugins.catalog import KNOWN_HOOKS
 from lamella.plugins.hooks import DEFAULT_TIMEOUT, TIMEOUTS
+from lamella.plugins.implementations import KNOWN_HOOKS
 from lamella.types import hooks as h
 from lamella.types.memory import BackendRegistration, EmbedderRegistration
 from lamella.types.model import ModelProvider

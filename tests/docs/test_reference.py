@@ -22,8 +22,8 @@ from lamella.context.builtin.history_limit import ChannelLimits
 from lamella.errors import LamellaError
 from lamella.models.registry import builtin_providers
 from lamella.plugins import hookspecs
-from lamella.plugins.catalog import KNOWN_HOOKS
 from lamella.plugins.hooks import DEFAULT_TIMEOUT, TIMEOUTS
+from lamella.plugins.implementations import KNOWN_HOOKS
 from lamella.types import hooks as h
 from lamella.types.host import Host, SilentTurn, TurnInfo
 from lamella.types.memory import BackendRegistration, EmbedderRegistration

@@ -53,7 +53,7 @@ def test_a_plugins_command_runs_and_is_listed_without_being_imported(site: Path)
     (site / "acme_notes.py").write_text("raise RuntimeError('imported')")
     help_page = run(site, "--help")
     assert help_page.code == 0
-    assert "Commands of plugins:\n  notes  From acme-notes." in help_page.out
+    assert "\n  notes  From acme-notes.\n" in help_page.out.partition("Commands of plugins:")[2]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_broken_command_is_named_and_the_rest_works(site: Path, module: str, t
 def test_a_plugin_cannot_take_a_name_of_the_core(site: Path) -> None:
     installed(site, "acme-notes", "plugins = acme_notes:notes")
     assert "memory-core" in run(site, "plugins", "list").out
-    assert "Commands of plugins" not in run(site, "--help").out
+    assert "acme-notes" not in run(site, "--help").out
 
 
 def test_the_first_of_two_plugins_keeps_a_name(site: Path) -> None:

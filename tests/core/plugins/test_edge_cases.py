@@ -36,6 +36,13 @@ class Entry:
         return self.target
 
 
+class Quiet:
+    """A plugin that says nothing."""
+
+    @hookimpl
+    def agent_end(self) -> None: ...
+
+
 def plugin(name: str, priority: int = 0, **functions: Any) -> Any:
     """A plugin with these hooks; each is called with its event alone."""
     members: dict[str, Any] = {"name": name, "priority": priority}
@@ -208,7 +215,7 @@ def test_j10_j11_the_slot_decides_which_memory_there_is() -> None:
 
 
 def test_j12_an_unknown_slot_is_told_and_the_rest_runs() -> None:
-    catalog = catalog_of(*TWO, Entry("other", object), memory="memory-lance")
+    catalog = catalog_of(*TWO, Entry("other", Quiet), memory="memory-lance")
     assert states(catalog) == {"memory-core": "off", "memory-lancedb": "off", "other": "on"}
     (problem,) = catalog.problems
     assert "did you mean memory-lancedb?" in problem.message and "pip install lamella-memory-lance" in problem.message
@@ -236,7 +243,7 @@ def test_j13_j14_a_slot_selects_its_plugin_and_deny_takes_it_out() -> None:
     ids=lambda e: type(e).__name__,
 )
 def test_j15_whatever_an_import_raises_the_others_load(error: BaseException) -> None:
-    catalog = catalog_of(Entry("bad", None, error), Entry("good", object), memory="none")
+    catalog = catalog_of(Entry("bad", None, error), Entry("good", Quiet), memory="none")
     assert states(catalog) == {"bad": "failed", "good": "on"}
     (problem,) = catalog.problems
     assert problem.path == "plugin bad"
@@ -252,9 +259,9 @@ def test_j15_an_import_that_hangs_is_left_behind() -> None:
         def load(self) -> Any:
             while not released:
                 time.sleep(0.01)
-            return object
+            return Quiet
 
-    sources = [Entry("a", object), Hangs(), Entry("z", object)]
+    sources = [Entry("a", Quiet), Hangs(), Entry("z", Quiet)]
     try:
         section = PluginsSection(slots=SlotsSection("none"), load_timeout_seconds=0.1)
         catalog = load_plugins(section, sources=sources)
@@ -281,14 +288,14 @@ def test_j16_a_wrong_config_leaves_the_plugin_out_and_nothing_of_it_runs() -> No
 
     Sized.Config = Config  # type: ignore[attr-defined]
     config = {"sized": {"size": "big"}}
-    catalog = catalog_of(Entry("sized", Sized), Entry("other", object), memory="none", config=config)
+    catalog = catalog_of(Entry("sized", Sized), Entry("other", Quiet), memory="none", config=config)
     assert states(catalog) == {"sized": "failed", "other": "on"}
     assert "plugins.config.sized.size" in str(catalog.problems[0])
     assert made == []
 
 
 def test_j24_the_first_of_a_name_is_kept() -> None:
-    catalog = catalog_of(Entry("a", Slot), Entry("a", object), memory="a")
+    catalog = catalog_of(Entry("a", Slot), Entry("a", Quiet), memory="a")
     assert states(catalog) == {"a": "on"}
     assert catalog.records[0].slot == "memory"
     assert "the name is taken" in catalog.problems[0].message

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 
-from lamella.config.schema import PluginsSection
+from lamella.config.schema import PluginsSection, SlotsSection
 from lamella.plugins import hookimpl
 from lamella.plugins.catalog import load_plugins
 from lamella.plugins.hooks import Hooks
@@ -296,3 +296,80 @@ async def test_parameters_with_a_default_are_given_too() -> None:
     await hooks.agent_end(h.AgentEnded((), True), host)
     await hooks.before_turn(turn, host)
     assert seen == [(host, 3), (turn, host)]
+
+
+# --- plugins as a beginner writes them -----------------------------------------------------------------
+
+
+def told(*plugins: Any, **config: Any) -> list[str]:
+    """What is said about plugins that a program gives."""
+    section = PluginsSection(slots=SlotsSection("none"), config=config)
+    catalog = load_plugins(section, sources=(), extra=plugins)
+    return [f"{problem.level}: {problem}" for problem in (*catalog.problems, *Hooks(catalog).problems)]
+
+
+def given(**members: Any) -> Any:
+    return type("Given", (), {"name": "given", **members})
+
+
+async def nothing_async(self: Any) -> None: ...
+
+
+def nothing(self: Any) -> None: ...
+
+
+def unmarked(self: Any) -> None: ...
+
+
+def misnamed(self: Any, evnt: Any, host: Any) -> None: ...
+
+
+def wraps(self: Any) -> Any:
+    yield
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        (given(agent_end=unmarked), "warning: plugin given: implements no hooks, so it does nothing; methods"),
+        (
+            nothing,
+            "warning: plugin nothing: implements no hooks, so it does nothing (it is a function, expected a class",
+        ),
+        ("given", "warning: plugin str: implements no hooks, so it does nothing (it is a str, expected a class"),
+        (None, "warning: plugin NoneType: implements no hooks"),
+        (
+            given(agent_end=hookimpl(misnamed)),
+            "agent_end has a parameter 'evnt' (did you mean event?); there are: event",
+        ),
+        (given(agent_end=hookimpl(wraps, wrapper=True)), "error: plugin given: agent_end is a hook wrapper"),
+        (given(agent_end=hookimpl(wraps, hookwrapper=True)), "error: plugin given: agent_end is a hook wrapper"),
+        (given(register_tools=hookimpl(nothing_async)), "register_tools is async; this hook is called without"),
+        (given(priority="high", agent_end=hookimpl(nothing)), "has the priority 'high', expected a whole number"),
+        (given(priority=0.5, agent_end=hookimpl(nothing)), "has the priority 0.5, expected a whole number"),
+    ],
+)
+def test_what_a_beginner_gets_wrong_is_told_in_one_line(plugin: Any, said: str) -> None:
+    (line,) = told(plugin)
+    assert said in line
+    assert "\n" not in line
+
+
+def test_a_name_that_is_given_twice_stays_with_the_first() -> None:
+    first, second = given(agent_end=hookimpl(nothing)), given(input=hookimpl(nothing))
+    assert told(first, second) == [
+        "error: plugin given: the name is taken; the plugin that the program gives is left out"
+    ]
+    catalog = load_plugins(PluginsSection(), sources=(), extra=[first, second], slot_chosen=False)
+    assert [r.hooks for r in catalog.active] == [("agent_end",)]
+
+
+def test_settings_of_a_plugin_that_is_made_already_are_told_to_do_nothing() -> None:
+    @frozen
+    class Config:
+        sides: int = 6
+
+    plugin = given(Config=Config, agent_end=hookimpl(nothing))
+    assert told(plugin()) == []
+    (line,) = told(plugin(), given={"sides": 3})
+    assert line.startswith("warning: plugins.config.given: these settings do not reach the plugin")

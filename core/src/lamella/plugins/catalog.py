@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -19,7 +19,7 @@ from lamella.config.schema import PluginsSection
 from lamella.config.secrets import shown
 from lamella.config.structure import near_match, structure
 from lamella.errors import Problem
-from lamella.plugins import hookspecs
+from lamella.plugins.implementations import implemented_hooks, objection
 from lamella.plugins.threads import Escaped, OutOfTime, describe, run_with_limit
 
 GROUP = "lamella.plugins"
@@ -138,7 +138,8 @@ def load_plugins(
         if n not in {f.name for f in found}
     ]
     records = [_decide_and_load(f, settings, only, problems) for f in found]
-    records += [_load(_Found(plugin_name(p), _Ready(plugin_name(p), p), "", ""), settings, problems) for p in extra]
+    for plugin in extra:
+        records.append(_load_given(plugin, {r.name for r in records if r.state == "on"}, settings, problems))
     _check_slots(records, settings, only, problems, "error" if slot_chosen else "warning")
     return Catalog(tuple(records), tuple(problems))
 
@@ -233,6 +234,17 @@ def _load(found: _Found, settings: PluginsSection, problems: list[Problem]) -> P
         return _failed(found, text)
 
 
+def _load_given(plugin: Any, taken: Collection[str], settings: PluginsSection, problems: list[Problem]) -> PluginRecord:
+    """A plugin that a program hands over."""
+    name = plugin_name(plugin)
+    found = _Found(name, _Ready(name, plugin), "", "")
+    if name not in taken:
+        return _load(found, settings, problems)
+    text = "the name is taken; the plugin that the program gives is left out"
+    problems.append(Problem(f"plugin {name}", text))
+    return _failed(found, text)
+
+
 def _load_unguarded(found: _Found, settings: PluginsSection, problems: list[Problem]) -> PluginRecord:
     def failed(text: str) -> PluginRecord:
         problems.append(Problem(f"plugin {found.name}", text))
@@ -258,10 +270,15 @@ def _load_unguarded(found: _Found, settings: PluginsSection, problems: list[Prob
     except (Exception, SystemExit) as error:
         log.warning("plugin %s cannot be started", found.name, exc_info=True)
         return failed(f"cannot be started: {type(error).__name__}: {error}")
-    hooks, unknown = implemented_hooks(plugin)
-    if unknown:
-        known = sorted(KNOWN_HOOKS)
-        return failed(f"implements unknown hook {unknown[0]!r}{near_match(unknown[0], known)}")
+    if wrong := objection(plugin):
+        return failed(wrong)
+    priority = getattr(plugin, "priority", None) or 0
+    if not isinstance(priority, int):
+        return failed(f"has the priority {priority!r:.100}, expected a whole number")
+    hooks = implemented_hooks(plugin)
+    if not hooks:
+        text = f"implements no hooks, so it does nothing{_not_an_object(plugin)}; methods that are hooks need @hookimpl"
+        problems.append(Problem(f"plugin {found.name}", text, level="warning"))
     version = found.version or str(getattr(plugin, "version", "") or "")
     return PluginRecord(
         found.name,
@@ -271,7 +288,7 @@ def _load_unguarded(found: _Found, settings: PluginsSection, problems: list[Prob
         slot=slot,
         hooks=hooks,
         config=shown("", attrs.asdict(config)) if config is not None else {},
-        priority=int(getattr(plugin, "priority", 0) or 0),
+        priority=priority,
         builtin=found.builtin,
         prompts=found.name not in settings.without_prompt_text,
         plugin=plugin,
@@ -285,6 +302,9 @@ def _configure(target: Any, name: str, settings: PluginsSection) -> tuple[Any, l
     path = f"plugins.config.{name}"
     if config_class is None:
         return None, [Problem(path, "this plugin has no settings", level="warning")] if section else []
+    if not inspect.isclass(target):
+        text = "these settings do not reach the plugin, which is made already; give its class instead of an object"
+        return None, [Problem(path, text, level="warning")] if section else []
     return structure(config_class, section, path=path)
 
 
@@ -296,28 +316,18 @@ def _instance(target: Any, config: Any) -> Any:
     return make(config) if config is not None else make()
 
 
+def _not_an_object(plugin: Any) -> str:
+    """For something that was likely not meant to be a plugin: what it is."""
+    plain = plugin is None or isinstance(plugin, str | int | float) or inspect.isroutine(plugin)
+    return f" (it is a {type(plugin).__name__}, expected a class or an object)" if plain else ""
+
+
 def plugin_name(plugin: Any) -> str:
     """The name of a plugin object: its `name`, else its class or module name."""
     name = getattr(plugin, "name", None)
     if isinstance(name, str) and name:
         return name
     return str(getattr(plugin, "__name__", type(plugin).__name__)).rpartition(".")[2]
-
-
-def _hook_names() -> frozenset[str]:
-    marker = f"{hookspecs.PROJECT}_spec"
-    return frozenset(n for n, f in vars(hookspecs).items() if callable(f) and hasattr(f, marker))
-
-
-KNOWN_HOOKS = _hook_names()
-
-
-def implemented_hooks(plugin: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(known, unknown) names of the methods that a plugin marks with `@hookimpl`."""
-    marker = f"{hookspecs.PROJECT}_impl"
-    names = [n for n in dir(plugin) if not n.startswith("__") and hasattr(getattr(plugin, n, None), marker)]
-    known = tuple(n for n in names if n in KNOWN_HOOKS)
-    return known, tuple(n for n in names if n not in KNOWN_HOOKS)
 
 
 def _check_slots(

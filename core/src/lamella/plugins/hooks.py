@@ -31,7 +31,8 @@ from lamella.plugins.answers import (
     settled,
     what_stands,
 )
-from lamella.plugins.catalog import KNOWN_HOOKS, Catalog
+from lamella.plugins.catalog import Catalog
+from lamella.plugins.implementations import KNOWN_HOOKS
 from lamella.plugins.threads import OutOfTime, describe, run_with_limit
 from lamella.types import hooks as h
 from lamella.types.host import Host
@@ -105,7 +106,7 @@ class Hooks:
             try:
                 manager.register(record.plugin, name=record.name)
             except (pluggy.PluginValidationError, ValueError) as error:
-                self.problems.append(Problem(f"plugin {record.name}", str(error).strip()))
+                self.problems.append(Problem(f"plugin {record.name}", " ".join(str(error).split())))
                 continue
             rank[record.name] = position
         for name in sorted(KNOWN_HOOKS):
