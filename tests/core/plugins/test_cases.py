@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lamella import hookimpl
+from lamella import Tool, hookimpl
 from lamella.types import hooks as h
 from lamella.types.events import MessageEnd, PluginFault
 from lamella.types.messages import AssistantMessage, text_of
@@ -49,7 +49,8 @@ def k126(released: threading.Event) -> list[Any]:
 
 
 def plugin(name: str, hook: str, way: Callable[[], Any]) -> Any:
-    return type(name, (), {"name": name, hook: hookimpl(lambda self, event: way())})()
+    """A plugin with one hook, which ends in some way."""
+    return type(name, (), {"name": name, hook: hookimpl(lambda self: way())})()
 
 
 async def test_k126_hooks_that_misbehave_cost_a_turn_nothing_but_their_time(
@@ -114,3 +115,13 @@ async def test_additions_that_fit_alone_are_taken_until_the_window_is_full(
     prompt = text_of(model.requests[0].messages[-1].content)
     assert "a a" in prompt and "b b" in prompt and "c c" not in prompt and prompt.endswith("Hello")
     assert "SMALL" in model.requests[0].system_prompt
+
+
+async def test_what_no_request_has_room_for_is_named(lamella_runtime: Any, lamella_model: Any) -> None:
+    text = "word " * 200_000
+    section = plugin("wordy", "prompt_sections", lambda: [h.PromptSection("lore", text)])
+    tool = plugin("toolbox", "register_tools", lambda: [Tool("hammer", text, {"type": "object"}, lambda _a, _c: "")])
+    for made, named in ((section, "the prompt section 'lore' of wordy"), (tool, "the tool 'hammer'")):
+        answer = await lamella_runtime(made, model=lamella_model("Never.")).ask("Hello")
+        assert "the system prompt and the tools have about" in str(answer.error)
+        assert named in answer.error.hint

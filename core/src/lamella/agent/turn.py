@@ -152,9 +152,16 @@ class Turn:
         """The error for a message that no compaction makes fit. It is refused before it is stored,
         since every later request of the session would hold it too."""
         window = self.bench.budget().window
-        tokens = self.bench.environment.estimate(user)
-        if tokens + self.bench.fixed_tokens() <= window:
+        tokens, fixed = self.bench.environment.estimate(user), self.bench.fixed_tokens()
+        if tokens + fixed <= window:
             return None
+        if fixed >= window:
+            return ContextOverflow(
+                f"the system prompt and the tools have about {fixed} tokens, the context window holds {window}; "
+                "the message was not stored",
+                hint=f"The largest part is {self.bench.largest_part()}. Shorten it or leave it out, or use a model "
+                "with a larger window.",
+            )
         return ContextOverflow(
             f"the message has about {tokens} tokens, the context window holds {window}; it was not stored",
             hint="Shorten it, put it into a file in the workspace, or use a model with a larger window.",

@@ -18,7 +18,7 @@ from lamella.agent.host import SessionHost, SessionRecord, SilentRequest, comple
 from lamella.agent.loop import LoopSetup, run_loop
 from lamella.agent.policy import HookPolicy
 from lamella.agent.prefix_log import PrefixLog
-from lamella.agent.request import RequestBuilder, fixed_tokens
+from lamella.agent.request import RequestBuilder, fixed_tokens, tool_tokens
 from lamella.agent.retry import unless_aborted
 from lamella.agent.summaries import SummaryRequest
 from lamella.config.budget import Budget, budget
@@ -26,6 +26,7 @@ from lamella.context.prompt import render
 from lamella.errors import ModelError
 from lamella.sessions.keys import SessionKey
 from lamella.sessions.transcript import SessionFile
+from lamella.text.estimate import estimate_text
 from lamella.text.silent import spoken
 from lamella.types import events as e
 from lamella.types import hooks as h
@@ -80,6 +81,12 @@ class Workbench:
     @cached_property
     def _fixed_tokens(self) -> int:
         return fixed_tokens(self.system_prompt(), (t.spec for t in self.environment.tools.values()))
+
+    def largest_part(self) -> str:
+        """What takes the most tokens of every request, and whose it is."""
+        sections = [(estimate_text(s.text), f"the prompt section {s.name!r} of {s.owner}") for s in self.sections]
+        tools = [(tool_tokens(t.spec), f"the tool {name!r}") for name, t in self.environment.tools.items()]
+        return max([*sections, *tools], default=(0, "nothing"))[1]
 
     def transcript_bytes(self) -> int:
         return self.file.path.stat().st_size if self.file.path.exists() else 0
