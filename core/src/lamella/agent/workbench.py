@@ -84,7 +84,9 @@ class Workbench:
 
     def largest_part(self) -> str:
         """What takes the most tokens of every request, and whose it is."""
-        sections = [(estimate_text(s.text), f"the prompt section {s.name!r} of {s.owner}") for s in self.sections]
+        # The core's own sections are short, but for the one that repeats what tools say of themselves.
+        others = (s for s in self.sections if s.owner != "core")
+        sections = [(estimate_text(s.text), f"the prompt section {s.name!r} of {s.owner}") for s in others]
         tools = [(tool_tokens(t.spec), f"the tool {name!r}") for name, t in self.environment.tools.items()]
         return max([*sections, *tools], default=(0, "nothing"))[1]
 
