@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -46,9 +47,15 @@ def test_a_backend_is_named_so_that_it_can_be_found() -> None:
         ("lamella-weather", "tool", "try 'weather'"),
         ("plain-backend", "backend", "try 'plain'"),
         ("class", "tool", "a meaning of its own"),
+        ("memory", "backend", "a meaning of its own"),
         ("none", "backend", "a meaning of its own"),
         ("sqlite", "backend", "comes with memory-core"),
         ("tester", "tool", "pytest would take"),
+        ("read", "tool", "lamella has a tool of this name"),
+        ("exec", "tool", "lamella has a tool of this name"),
+        ("session-recall", "tool", "lamella has a tool of this name"),
+        ("openai", "model", "lamella has a model provider of this name"),
+        ("offline", "model", "lamella has a model provider of this name"),
         ("memory-core", "tool", "there is one of this name"),
         ("workspace-files", "hook", "there is one of this name"),
     ],
@@ -90,8 +97,25 @@ def test_a_project_is_whole_and_leaves_the_licence_to_its_author(kind: str) -> N
     assert {"README.md", ".gitignore", f"src/{package}/__init__.py", f"src/{package}/py.typed"} <= rendered.keys()
 
 
+def test_the_next_step_can_be_pasted(tmp_path: Path) -> None:
+    target = tmp_path / "my new plugin"
+    written = lamella("plugins", "new", "weather", "--kind", "tool", "--dir", target, home=tmp_path, check=True)
+    assert written.err.startswith(f"Next: cd '{target}'; ")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["any", "host", "tool", "model", "prompt-addition", "iterable", "i"])
+def test_a_project_keeps_the_names_that_it_imports(name: str, kind: str) -> None:
+    for path, text in render_project(kind, names_of(name, kind, ())).items():
+        if path.endswith(".py"):
+            module = ast.parse(text)
+            imported = [a.asname or a.name for n in ast.walk(module) if isinstance(n, ast.ImportFrom) for a in n.names]
+            made = [n.name for n in ast.walk(module) if isinstance(n, ast.ClassDef | ast.FunctionDef)]
+            assert len(set(imported + made)) == len(imported) + len(made), f"{path}: {sorted(imported + made)}"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["x", LONGEST])
+@pytest.mark.parametrize("name", ["i", LONGEST])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_is_clean(kind: str, name: str, tmp_path: Path) -> None:
     folder = tmp_path / "project"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ def new(name: str, kind: str, folder: Path | None) -> None:
     for path in write_project(target, kind, names):
         Out.write(str(path))
     click.echo(
-        f'Next: cd {target}; pip install -e ".[test]"; pytest. It is called {names.plugin} in `lamella plugins list`.',
+        f'Next: cd {shlex.quote(str(target))}; pip install -e ".[test]"; pytest. '
+        f"It is called {names.plugin} in `lamella plugins list`.",
         err=True,
     )

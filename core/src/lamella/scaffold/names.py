@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Collection
+from pathlib import Path
 
 from attrs import frozen
 
@@ -13,12 +14,15 @@ from lamella.errors import UsageError
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _LONGEST = 24
 # Names that stand for something else where a plugin or a backend is named.
-_WORDS = {"none", "true", "false", "all", "core", "lamella"}
+_WORDS = {"none", "true", "false", "all", "core", "lamella", "memory"}
 
 
 @frozen(slots=True)
 class Names:
-    """The names of one plugin; `word` is the name itself as a Python identifier."""
+    """The names of one plugin; `word` is the name itself as a Python identifier.
+
+    `class_name` is what names of classes begin with. None is called by it alone: it might be `Tool` or `Any`.
+    """
 
     name: str
     plugin: str
@@ -68,9 +72,23 @@ def _objection(name: str, kind: str) -> str:
         return "it has a meaning of its own"
     if kind == "backend" and name == "sqlite":
         return "it is the backend that comes with memory-core"
+    if kind in ("tool", "model") and name.replace("-", "_") in _built_in(kind):
+        return f"lamella has a {'tool' if kind == 'tool' else 'model provider'} of this name"
     if name.startswith("test"):
         return "pytest would take its class for tests"
     return ""
+
+
+def _built_in(kind: str) -> set[str]:
+    """Names of tools, or of model providers, that the core has."""
+    if kind == "model":
+        from lamella.models.registry import builtin_providers
+
+        return set(builtin_providers())
+    from lamella.sessions.store import SessionStore
+    from lamella.tools.builtin import builtin_tools
+
+    return {tool.name for tool in builtin_tools(Path(), exec_enabled=True, sessions=SessionStore(Path()))}
 
 
 def _installed() -> set[str]:
