@@ -291,6 +291,16 @@ def test_forgetting_needs_no_embedder(tmp_path: Path) -> None:
     assert keep(memories, "Bonn is where I live", wanted=False) == ["forgotten"]
 
 
+def test_memories_without_vectors_and_of_several_embedders_can_be_forgotten(tmp_path: Path) -> None:
+    for number, dimensions in enumerate((None, 64, 32)):
+        embedder = {"embedder": "none"} if dimensions is None else {}
+        memories = memories_in(tmp_path, GivenVectors(dimensions=dimensions or 64), **embedder)
+        keep(memories, f"I prefer tea {number}", f"My bicycle is red {number}")
+        assert memories.forget_all() == 2
+        assert keep(memories, f"I prefer tea {number}", wanted=False) == ["forgotten"]
+    assert memories.stats().forgotten == 6 and not texts_on_disk(tmp_path, "prefer tea")
+
+
 def test_a_memory_can_be_corrected(tmp_path: Path) -> None:
     memories = memories_in(tmp_path)
     keep(memories, "The gate closes at eight", "I prefer tea")

@@ -76,6 +76,11 @@ class Database:
         self._tables[name] = made
         return made
 
+    def drop(self, name: str) -> None:
+        """Remove a table with all its files."""
+        self._tables.pop(name, None)
+        self.guarded(lambda: self._connected().drop_table(name))
+
     def guarded(self, action: Callable[[], T]) -> T:
         """Do something with LanceDB; what it raises becomes `MemoryUnavailable`."""
         try:

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lamella_memory_lancedb.store.memory import Memory, is_id, new_id, text_hash
-from lamella_memory_lancedb.store.schema import LIGHT, VECTOR, label_of, memories_schema, memory_rows
+from lamella_memory_lancedb.store.schema import (
+    LIGHT,
+    VECTOR,
+    label_of,
+    memories_schema,
+    memory_rows,
+    vector_column,
+    vectors_of,
+)
 
 if TYPE_CHECKING:
     from lamella_memory_lancedb.arrays import Singles
 
 
 def rewritten(
-    old: pa.Table | None, identity: str, vectors: Mapping[str, Singles], more: Sequence[Memory] = ()
+    old: pa.Table | None,
+    identity: str,
+    vectors: Mapping[str, Singles],
+    more: Sequence[Memory] = (),
+    without: Sequence[str] = (),
 ) -> pa.Table:
-    """The rows with the vectors that are given, by id; others keep theirs when the identity stays."""
+    """The rows, `without` those of these ids and with `more`, and with the vectors that are given, by id; others
+    keep theirs when the identity stays."""
+    if old is not None and without:
+        old = old.filter(pc.invert(pc.is_in(old["id"], value_set=pa.array(without, pa.string()))))
     old_identity, dimensions = "", 1
     if old is not None:
         label = label_of(old.schema)
@@ -57,12 +73,22 @@ def from_openclaw(old: pa.Table, agent: str) -> pa.Table:
     return memory_rows(memories, [None] * len(memories), memories_schema("", 1))
 
 
+def pruned(older: pa.Table, memories: pa.Table) -> pa.Table:
+    """The rows of a table of an older version whose texts are among the memories, and those without a text."""
+    known = set(memories["hash"].to_pylist())
+    texts = older["text"].to_pylist()
+    left = pa.array([not text or text_hash(str(text)) in known for text in texts], pa.bool_())
+    return older.filter(left).combine_chunks()
+
+
 def _with_vectors(old: pa.Table, schema: pa.Schema, vectors: Mapping[str, Singles], kept: bool) -> pa.Table:
     column = old[VECTOR].combine_chunks()
     if vectors or not kept:
-        ids = old["id"].to_pylist()
-        before: list[Any] = column.to_pylist() if kept else [None] * len(ids)
-        new = [vectors[name].tolist() if name in vectors else was for name, was in zip(ids, before, strict=True)]
-        column = pa.array(new, schema.field(VECTOR).type)
+        before, has = vectors_of(column)
+        new = [
+            vectors[name] if name in vectors else before[place] if kept and has[place] else None
+            for place, name in enumerate(old["id"].to_pylist())
+        ]
+        column = vector_column(new, schema)
     light = [old[name] for name in LIGHT]
     return pa.Table.from_arrays([*light, column], schema=schema)

@@ -1,10 +1,11 @@
-"""Columns of the tables, and what a table says of itself. pyarrow is loaded when this module is."""
+"""Columns of the tables, and what a table says of itself. numpy and pyarrow are loaded when this module is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
@@ -12,11 +13,14 @@ from lamella.errors import MemoryUnavailable
 from lamella_memory_lancedb.store.memory import Memory, Tombstone
 
 if TYPE_CHECKING:
-    from lamella_memory_lancedb.arrays import Singles
+    from lamella_memory_lancedb.arrays import Flags, Singles
 
 MEMORIES, FORGOTTEN = "memories", "forgotten"
 VERSION = 1
 VECTOR = "vector"
+# A tombstone's vector, as bytes: LanceDB gives all lists of a column one length, and embedders change.
+NUMBERS = "numbers"
+_FLOATS = np.dtype("<f4")
 _VERSION, _EMBEDDER = b"lamella.schema", b"lamella.embedder"
 
 _COLUMNS: tuple[tuple[str, Any], ...] = (
@@ -46,6 +50,12 @@ class Label:
     identity: str
     dimensions: int
 
+    def fitting(self, vector: Singles | None, identity: str) -> Singles | None:
+        """A vector that may stand beside those of the table; None for one of another embedder or length."""
+        if vector is None or identity != self.identity or len(vector) != self.dimensions:
+            return None
+        return vector
+
 
 def memories_schema(identity: str, dimensions: int) -> pa.Schema:
     vector = pa.field(VECTOR, pa.list_(pa.float32(), dimensions))
@@ -60,7 +70,7 @@ def forgotten_schema() -> pa.Schema:
         ("session_key", pa.string()),
         ("forgotten_at", pa.int64()),
         ("identity", pa.string()),
-        (VECTOR, pa.list_(pa.float32())),
+        (NUMBERS, pa.binary()),
     ]
     return pa.schema(fields, metadata=_metadata(""))
 
@@ -88,8 +98,26 @@ def memory_rows(memories: Sequence[Memory], vectors: Sequence[Singles | None], s
 
 
 def vector_column(vectors: Sequence[Singles | None], schema: pa.Schema) -> pa.Array:
-    rows = [None if vector is None else vector.tolist() for vector in vectors]
-    return pa.array(rows, schema.field(VECTOR).type)
+    dimensions = schema.field(VECTOR).type.list_size
+    matrix = np.zeros((len(vectors), dimensions), dtype=np.float32)
+    missing = np.ones(len(vectors), dtype=bool)
+    for place, vector in enumerate(vectors):
+        if vector is not None:
+            matrix[place], missing[place] = vector, False
+    return pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), dimensions, mask=pa.array(missing))
+
+
+def vectors_of(column: pa.ChunkedArray | pa.Array) -> tuple[Singles, Flags]:
+    """float32 (rows, dimensions) with zeros where there is none, and which rows have one."""
+    dimensions = column.type.list_size
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    has = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+    values = column.values.slice(column.offset * dimensions, len(column) * dimensions)
+    matrix = values.fill_null(0.0).to_numpy(zero_copy_only=False).reshape(len(column), dimensions)
+    if not has.all():
+        matrix = np.where(has[:, None], matrix, np.float32(0))
+    return matrix.astype(np.float32, copy=False), has
 
 
 def tombstone_rows(tombstones: Sequence[Tombstone]) -> pa.Table:
@@ -100,11 +128,20 @@ def tombstone_rows(tombstones: Sequence[Tombstone]) -> pa.Table:
             "session_key": stone.session_key,
             "forgotten_at": stone.forgotten_at,
             "identity": stone.identity,
-            VECTOR: None if stone.vector is None else [float(x) for x in stone.vector],
+            NUMBERS: None if stone.vector is None else np.asarray(stone.vector, _FLOATS).tobytes(),
         }
         for stone in tombstones
     ]
     return pa.Table.from_pylist(rows, schema=forgotten_schema())
+
+
+def tombstones_of(rows: pa.Table) -> list[Tombstone]:
+    found = []
+    for row in rows.to_pylist():
+        numbers = row.pop(NUMBERS)
+        vector = None if numbers is None else np.frombuffer(numbers, _FLOATS)
+        found.append(Tombstone(**row, vector=vector))
+    return found
 
 
 def _metadata(identity: str) -> dict[bytes, bytes]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamella.errors import MemoryUnavailable
 from lamella_memory_lancedb.config import Config
-from lamella_memory_lancedb.store.database import MISSING_IS_NULL, Database, tidy_all
+from lamella_memory_lancedb.store.database import MISSING_IS_NULL, Database
+from lamella_memory_lancedb.store.leaving import Owed, leave_nothing
 from lamella_memory_lancedb.store.location import Location
 from lamella_memory_lancedb.store.lock import WriteLock
 from lamella_memory_lancedb.store.memory import (
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     from lamella_memory_lancedb.store.snapshot import Snapshot
 
 MEMORIES, FORGOTTEN = "memories", "forgotten"
+OLDER = f"{MEMORIES}_v0"  # what a table was before it was brought up to this version
 EVERYTHING = Reader()
+log = logging.getLogger(__name__)
 
 
 class Store:
@@ -45,6 +50,7 @@ class Store:
         self._config = config
         self._database = Database(location)
         self._lock = WriteLock(location, config.lock_seconds)
+        self._owed = Owed(location)
         self._upkeep = Upkeep(config.optimize_writes, config.optimize_hours, config.index_rows)
         self._snapshot: Snapshot | None = None
         self._one_loads = threading.Lock()
@@ -112,6 +118,13 @@ class Store:
 
     def by_words(self, question: str, count: int, reader: Reader) -> list[Memory]:
         """Memories with words of a question, best first, by LanceDB's own index."""
+        try:
+            return self._by_words(question, count, reader)
+        except MemoryUnavailable:
+            self._index_words_anew()  # a program may have been killed before it made the index
+            return self._by_words(question, count, reader)
+
+    def _by_words(self, question: str, count: int, reader: Reader) -> list[Memory]:
         snapshot = self._current()
         if snapshot is None:
             condition = reader.condition()
@@ -129,8 +142,7 @@ class Store:
         return {row["id"]: np.asarray(row["vector"], dtype=np.float32) for row in found if row["vector"] is not None}
 
     def tombstones(self) -> list[Tombstone]:
-        found: list[dict[str, Any]] = self._database.read(FORGOTTEN, lambda t: t.to_arrow().to_pylist(), [])
-        return [Tombstone(**row) for row in found]
+        return self._database.read(FORGOTTEN, _tombstones, [])
 
     def unembedded(self) -> list[Memory]:
         """Memories without a vector."""
@@ -149,6 +161,8 @@ class Store:
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         with self._lock.held():
+            if self._owed.is_there():
+                self._purge()  # what a killed program removed is on the disk still
             yield
 
     def insert(self, memories: Sequence[Memory], vectors: Sequence[Singles | None], identity: str) -> None:
@@ -160,34 +174,52 @@ class Store:
             length = next((len(v) for v in vectors if v is not None), 1)
             schema = memories_schema(identity if any(v is not None for v in vectors) else "", length)
             self._make(memory_rows(memories, vectors, schema))
-            return
-        if not label.identity and any(v is not None for v in vectors):
-            self.rebuild(identity, {m.id: v for m, v in zip(memories, vectors, strict=True) if v is not None}, memories)
-            return
-        fitting = [v if identity == label.identity else None for v in vectors]
-        schema = memories_schema(label.identity, label.dimensions)
-        added = memory_rows(memories, fitting, schema)
-        self._write(lambda table: table.add(added, on_bad_vectors=MISSING_IS_NULL))
+        elif not label.identity and any(v is not None for v in vectors):
+            self.rebuild(identity, _by_id(memories, vectors), memories)
+        else:
+            schema = memories_schema(label.identity, label.dimensions)
+            added = memory_rows(memories, [label.fitting(v, identity) for v in vectors], schema)
+            self._write(lambda table: table.add(added, on_bad_vectors=MISSING_IS_NULL))
 
     def replace(self, memory: Memory, vector: Singles | None, identity: str) -> None:
-        """Put a memory in place of that with its id."""
-        self.remove([memory.id], purge=False)
-        self.insert([memory], [vector], identity)
-        self.purge()
+        """Put a memory in place of that with its id, in one step; the older text leaves the disk."""
+        from lamella_memory_lancedb.store.schema import memories_schema, memory_rows
+
+        label = self.label()
+        if label is None:
+            raise self._gone()
+        if not self.location.is_remote:
+            named = label.identity or (identity if vector is not None else "")
+            fitting = vector if not label.identity else label.fitting(vector, identity)
+            self.rebuild(named, _by_id([memory], [fitting]), [memory], without=[memory.id])
+            return
+        schema = memories_schema(label.identity, label.dimensions)
+        changed = memory_rows([memory], [label.fitting(vector, identity)], schema)
+        self._write(
+            lambda table: (
+                table.merge_insert("id").when_matched_update_all().execute(changed, on_bad_vectors=MISSING_IS_NULL)
+            )
+        )
+        self._tidy()
 
     def set_vectors(self, vectors: Mapping[str, Singles], identity: str) -> None:
         """Give memories that have none their vectors, by id."""
         self.rebuild(identity, vectors)
 
-    def remove(self, ids: Sequence[str], *, purge: bool = True) -> None:
-        """Delete memories; with `purge`, so that their texts leave the disk too."""
-        if not ids:
+    def remove(self, ids: Sequence[str]) -> None:
+        """Delete memories so that their texts leave the disk too: deleting alone leaves them in data files.
+
+        In an object store another program may write just then, and would lose what it wrote if the table
+        was written anew: there, texts leave when the table is tidied.
+        """
+        label = self.label() if ids else None
+        if label is None:
             return
-        for group in groups(ids):
-            condition = ids_condition(group)
-            self._write(lambda table, condition=condition: table.delete(condition))
-        if purge:
-            self.purge()
+        if self.location.is_remote:
+            self._delete(ids)
+            self._tidy()
+        else:
+            self.rebuild(label.identity, {}, without=ids)
 
     def bury(self, tombstones: Sequence[Tombstone]) -> None:
         from lamella_memory_lancedb.store.schema import tombstone_rows
@@ -207,28 +239,21 @@ class Store:
             condition = " AND ".join(filter(None, (f"hash = {quoted(digest)}", whose)))
             self._database.guarded(lambda: table.delete(condition))
 
-    def purge(self) -> None:
-        """Write the table anew and remove its older versions: deleting alone leaves texts on the disk.
-
-        In an object store another program may write just then, and would lose what it wrote: there, old
-        texts leave when the table is tidied.
-        """
-        if self.location.is_remote:
-            self._tidy()
-            return
-        label = self.label()
-        if label is not None:
-            self.rebuild(label.identity, {})
-
-    def rebuild(self, identity: str, vectors: Mapping[str, Singles], more: Sequence[Memory] = ()) -> None:
-        """Write all rows anew, with these vectors, by id, in place of theirs; and further memories.
+    def rebuild(
+        self,
+        identity: str,
+        vectors: Mapping[str, Singles],
+        more: Sequence[Memory] = (),
+        without: Sequence[str] = (),
+    ) -> None:
+        """Write all rows anew, with these vectors, by id, in place of theirs; `without` some, and with `more`.
 
         With another identity than before, vectors that are not given are dropped: they cannot be compared.
         """
         from lamella_memory_lancedb.store.rewriting import rewritten
 
         old = self._read(lambda table: table.to_arrow(), None)
-        self._make(rewritten(old, identity, vectors, more))
+        self._make(rewritten(old, identity, vectors, more, without))
 
     def settle(self, memory: Memory) -> Memory:
         """After an insert into an object store: of the same text stored twice at once, keep one.
@@ -241,14 +266,17 @@ class Store:
         same = self._select(f"hash = {quoted(memory.hash)}", reader, 100)
         same = [m for m in same if m.session_key == memory.session_key] or [memory]
         kept = min(same, key=lambda m: m.id)
-        self.remove([m.id for m in same if m.id != kept.id], purge=False)
+        self._delete([m.id for m in same if m.id != kept.id])
         return kept
 
     def tidy_if_due(self) -> None:
-        table = self._database.table(MEMORIES)
-        if table is not None and self._database.guarded(lambda: self._upkeep.is_due(table)):
-            with self.writing():
-                self._tidy()
+        """What goes wrong is logged only: what was stored before is stored."""
+        try:
+            table = self._database.table(MEMORIES)
+            if table is not None and self._database.guarded(lambda: self._upkeep.is_due(table)):
+                self.tidy()
+        except MemoryUnavailable as error:
+            log.warning("tidying: %s", error)
 
     def tidy(self) -> None:
         with self.writing():
@@ -267,15 +295,58 @@ class Store:
 
     def _make(self, whole: Any) -> None:
         """Write the table anew with its index of words, and let nothing of the older one stay."""
+        self._owed.begin()
         table = self._database.write(MEMORIES, whole)
         self._database.guarded(lambda: self._upkeep.index_words(table))
-        if not self.location.is_remote:
-            self._database.guarded(lambda: tidy_all(table))
+        folder = self.location.folder
+        if folder is not None:
+            self._prune(whole)
+            for name in (MEMORIES, OLDER, FORGOTTEN):
+                self._leave_nothing(folder, name)
+        self._owed.end()
+
+    def _leave_nothing(self, folder: Path, name: str) -> None:
+        table = self._database.table(name)
+        if table is not None:
+            self._database.guarded(lambda: leave_nothing(table, folder, name))
+
+    def _prune(self, whole: Any) -> None:
+        """Take out of the table of an older version what is not among the memories any more."""
+        older = self._database.read(OLDER, lambda table: table.to_arrow(), None)
+        if older is not None:
+            from lamella_memory_lancedb.store.rewriting import pruned
+
+            left = pruned(older, whole)
+            if not left.num_rows:
+                self._database.drop(OLDER)
+            elif left.num_rows < older.num_rows:
+                self._database.write(OLDER, left)
+
+    def _purge(self) -> None:
+        label = self._database.read(MEMORIES, _label, None)
+        if label is None:
+            self._owed.end()
+        elif label.version:
+            self.rebuild(label.identity, {})
+
+    def _delete(self, ids: Sequence[str]) -> None:
+        for group in groups(ids):
+            condition = ids_condition(group)
+            self._write(lambda table, condition=condition: table.delete(condition))
+
+    def _index_words_anew(self) -> None:
+        with self.writing():
+            table = self._database.table(MEMORIES)
+            if table is not None:
+                self._database.guarded(lambda: self._upkeep.index_words(table))
+
+    def _gone(self) -> MemoryUnavailable:
+        return MemoryUnavailable(f"the memories at {self.location.shown} have gone")
 
     def _write(self, action: Any) -> None:
         table = self._database.table(MEMORIES)
         if table is None:
-            raise MemoryUnavailable(f"the memories at {self.location.shown} have gone")
+            raise self._gone()
         self._database.guarded(lambda: action(table))
         self._upkeep.wrote()
 
@@ -320,14 +391,25 @@ class Store:
         if label is None or label.version:
             return
         old = self._database.read(MEMORIES, lambda table: table.to_arrow(), None)
-        self._database.write(f"{MEMORIES}_v{label.version}", old)
-        self._make(from_openclaw(old, self._agent))
+        taken_over = from_openclaw(old, self._agent)
+        self._database.write(OLDER, old)
+        self._make(taken_over)
 
 
 def _light() -> tuple[str, ...]:
     from lamella_memory_lancedb.store.schema import LIGHT
 
     return LIGHT
+
+
+def _by_id(memories: Sequence[Memory], vectors: Sequence[Singles | None]) -> dict[str, Singles]:
+    return {m.id: v for m, v in zip(memories, vectors, strict=True) if v is not None}
+
+
+def _tombstones(table: Any) -> list[Tombstone]:
+    from lamella_memory_lancedb.store.schema import tombstones_of
+
+    return tombstones_of(table.to_arrow())
 
 
 def _label(table: Any) -> Label:
