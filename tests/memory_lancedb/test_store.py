@@ -19,8 +19,9 @@ from lamella.errors import MemoryPathError, MemoryUnavailable, UsageError
 from lamella.types.memory import MemoryService, Provenance, SearchQuery
 from lamella_memory_lancedb.search.evidence import word_shares
 from lamella_memory_lancedb.search.sameness import says_the_same
-from lamella_memory_lancedb.service import Memories, MemoryNotFound
+from lamella_memory_lancedb.service import Memories
 from lamella_memory_lancedb.store.memory import (
+    MemoryNotFound,
     Origin,
     Reader,
     checked_id,
@@ -311,6 +312,25 @@ def test_a_memory_can_be_corrected(tmp_path: Path) -> None:
     assert not texts_on_disk(tmp_path, "closes at eight")
 
 
+def test_what_was_forgotten_meanwhile_does_not_come_back_corrected(tmp_path: Path) -> None:
+    memories = memories_in(tmp_path)
+    keep(memories, "The gate closes at eight", "I prefer tea")
+    before = memories.find("gate", 1).hits[0].memory
+    memories.forget([before])
+    with pytest.raises(MemoryNotFound):
+        memories.keeper.change(before, text="The gate closes at nine")
+    assert stored(memories) == ["I prefer tea"]
+
+
+def test_a_correction_keeps_what_another_one_changed(tmp_path: Path) -> None:
+    memories = memories_in(tmp_path)
+    keep(memories, "The gate closes at eight")
+    (before,) = memories.page()
+    memories.keeper.change(before, importance=0.9)
+    after = memories.keeper.change(before, category="fact")
+    assert (after.importance, after.category) == (0.9, "fact") and memories.page() == [after]
+
+
 # --- names from outside ------------------------------------------------------------------------------------
 
 
@@ -391,6 +411,52 @@ def test_another_embedder_is_told_and_nothing_is_lost(tmp_path: Path, changed: G
     again = memories.search(SearchQuery("gate closes"))
     assert (again.mode, again.degraded, len(memories.page())) == ("hybrid", None, 3)
     assert memories.status()["dimensions"] == changed.dimensions
+
+
+def test_an_embedder_that_hangs_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = threading.Event()
+    held.set()
+
+    class Hanging(GivenVectors):
+        def embed_documents(self, texts: Any) -> Any:
+            held.wait(30)
+            return super().embed_documents(texts)
+
+    monkeypatch.setattr("lamella.memory.meaning.QUESTION_SECONDS", 0.1)
+    memories = memories_in(tmp_path, Hanging())
+    keep(memories, "I prefer tea")
+    held.clear()
+    try:
+        assert keep(memories, "The gate closes at eight") == ["created"]
+        found = memories.search(SearchQuery("when does the gate close"))
+        assert found.hits and found.degraded and "did not answer within 0.1 seconds" in found.degraded.reason
+    finally:
+        held.set()
+    assert memories.sync().embedded == 1
+    assert memories.search(SearchQuery("when does the gate close")).mode == "hybrid"
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_others_write_while_vectors_are_made(tmp_path: Path, forced: bool) -> None:
+    class Slow(GivenVectors):
+        def embed_documents(self, texts: Any) -> Any:
+            if "I prefer tea" in texts and not held:
+                held.append(True)
+                assert keep(other, "My bicycle is red") == ["created"]
+                other.forget([m for m in other.page() if m.text == "I prefer milk"])
+            return super().embed_documents(texts)
+
+    held = [True]
+    memories = memories_in(tmp_path, Slow())
+    memories.meaning.embedder().fails = True  # type: ignore[attr-defined]
+    keep(memories, "I prefer tea", "I prefer milk")
+    memories.meaning.embedder().fails = False  # type: ignore[attr-defined]
+    other = memories_in(tmp_path, lock_seconds=0.1)
+    held.clear()
+    memories.sync(force=forced)
+    memories.sync()
+    assert held and stored(memories) == ["I prefer tea", "My bicycle is red"]
+    assert memories.status()["withoutVector"] == 0
 
 
 @pytest.mark.parametrize("bad", ["short", "nan", "text"])

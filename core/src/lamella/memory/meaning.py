@@ -73,6 +73,10 @@ class Meaning:
         """float32 (len(texts), dimensions), by an embedder that `embedder` gave. Raises `NoMeaning`."""
         return self.guarded(lambda: self._check(embedder.embed_documents(texts), len(texts), embedder))
 
+    def embed_soon(self, texts: Sequence[str], embedder: Embedder) -> Any:
+        """The same for a few texts that somebody waits for; raises `NoMeaning` after `QUESTION_SECONDS` too."""
+        return self._in_time(lambda: self.embed(texts, embedder))
+
     def guarded(self, action: Callable[[], T]) -> T:
         """Do something with the embedder; what it raises becomes `NoMeaning`."""
         try:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from attrs import evolve, frozen
 
 from lamella.errors import UsageError
-from lamella.memory.meaning import Meaning, NoMeaning
+from lamella.memory.meaning import QUESTION_SECONDS, Meaning, NoMeaning
 from lamella.text.days import unix_ms
 from lamella.text.redact import redact
 from lamella.text.unicode import well_formed
 from lamella.types.host import SHARED_CHATS
 from lamella_memory_lancedb.config import SESSION, SHARED, Config
-from lamella_memory_lancedb.search.finding import Finder
 from lamella_memory_lancedb.search.sameness import says_the_same
 from lamella_memory_lancedb.store.memory import (
     CATEGORIES,
     Memory,
+    MemoryNotFound,
     Origin,
     Reader,
     Tombstone,
@@ -46,10 +46,9 @@ class Kept:
 class Keeper:
     """Writes memories. Blocking; all methods raise `MemoryUnavailable`."""
 
-    def __init__(self, store: Store, meaning: Meaning, finder: Finder, config: Config) -> None:
+    def __init__(self, store: Store, meaning: Meaning, config: Config) -> None:
         self._store = store
         self._meaning = meaning
-        self._finder = finder
         self._config = config
 
     def keep(
@@ -65,9 +64,9 @@ class Keeper:
         """Store a text, secrets masked, unless its like is there.
 
         `wanted`: somebody asked for it, so that it is stored even if it was forgotten before. `created_at`: when
-        it was first stored, in Unix milliseconds; None: now. Without a
-        vector, since the embedder fails, it is stored all the same and gets one later. Raises `UsageError`
-        for an empty text, a category or importance that there is not.
+        it was first stored, in Unix milliseconds; None: now. Without a vector, since the embedder fails or does
+        not answer, it is stored all the same and gets one later. Raises `UsageError` for an empty text, a
+        category or importance that there is not.
         """
         memory = _made(text, origin, category, importance, created_at)
         vector, identity = self._vector(memory.text)
@@ -86,17 +85,20 @@ class Keeper:
         return Kept("created" if kept.id == memory.id else "duplicate", kept)
 
     def change(self, memory: Memory, **fields: Any) -> Memory:
-        """Store a memory with another text, category or importance; its id, time and origin stay."""
-        text = _clean(fields.get("text", memory.text))
-        changed = (
-            evolve(memory, **fields)
-            if "text" not in fields
-            else evolve(memory, **{**fields, "text": text, "hash": text_hash(text)})
-        )
-        _check(changed.category, changed.importance)
-        changed = evolve(changed, updated_at=unix_ms())
-        vector, identity = self._vector(changed.text)
+        """Store a memory with another text, category or importance; its id, time and origin stay.
+
+        Raises `MemoryNotFound` when somebody has forgotten it meanwhile.
+        """
+        if "text" in fields:
+            text = _clean(fields["text"])
+            fields |= {"text": text, "hash": text_hash(text)}
+        vector, identity = self._vector(fields.get("text", memory.text))
         with self._store.writing():
+            found = self._store.get(memory.id)
+            if not found:
+                raise MemoryNotFound(f"no memory has the id {memory.id}")
+            changed = evolve(found[0], **fields, updated_at=unix_ms())
+            _check(changed.category, changed.importance)
             self._store.replace(changed, vector, identity)
         return changed
 
@@ -126,8 +128,8 @@ class Keeper:
         if not self._meaning.wanted:
             return None, ""
         try:
-            embedder = self._meaning.embedder(_OPENING_SECONDS)
-            vector = self._meaning.embed([text], embedder)[0]
+            embedder = self._meaning.embedder(QUESTION_SECONDS)
+            vector = self._meaning.embed_soon([text], embedder)[0]
         except NoMeaning:
             return None, ""
         return (vector, embedder.identity) if vector.any() else (None, "")
@@ -158,9 +160,6 @@ class Keeper:
 def _is_for(stone: Tombstone, reader: Reader) -> bool:
     """Whether a tombstone counts for who reads so."""
     return (reader.agents is None or stone.agent in reader.agents) and reader.session_key in ("", stone.session_key)
-
-
-_OPENING_SECONDS = 10.0
 
 
 def _made(text: str, origin: Origin, category: str, importance: float, created_at: int | None = None) -> Memory:

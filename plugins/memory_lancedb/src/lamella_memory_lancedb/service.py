@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,33 +20,25 @@ from lamella.types.memory import (
     ProgressListener,
     Provenance,
     SearchQuery,
-    SyncProgress,
     SyncReport,
 )
 from lamella_memory_lancedb.capture.signs import is_injection
 from lamella_memory_lancedb.config import AGENT, SESSION, Config
+from lamella_memory_lancedb.embedding import VectorMaker
 from lamella_memory_lancedb.facts import Stats, export_line, import_lines, switched_off
 from lamella_memory_lancedb.keeping import Keeper
 from lamella_memory_lancedb.search.finding import Finder, Found
 from lamella_memory_lancedb.store.database import load
 from lamella_memory_lancedb.store.location import locate
-from lamella_memory_lancedb.store.memory import FOLDER, Memory, Origin, Reader, checked_prefix
-from lamella_memory_lancedb.store.store import EVERYTHING, Store
+from lamella_memory_lancedb.store.memory import FOLDER, Memory, MemoryNotFound, Origin, Reader, checked_prefix
+from lamella_memory_lancedb.store.store import Store
 
 if TYPE_CHECKING:
     from lamella.types.hooks import MemoryContext
 
 NAME = "lancedb"
-_GROUP = 128  # texts that are embedded at once
-_OPENING_SECONDS = 10.0
 _BY_HAND = "cli"  # the actor of the command line
 log = logging.getLogger(__name__)
-
-
-class MemoryNotFound(UsageError, LookupError):
-    """No memory has that id."""
-
-    exit_code = 4
 
 
 class Memories:
@@ -67,11 +58,11 @@ class Memories:
         self.finder = Finder(self.store, self.meaning)
         self._last_error = ""
         self._warming: Errand[None] | None = None
-        self._one_embeds = threading.Lock()
+        self.vectors = VectorMaker(self.store, self.meaning, self.finder)
 
     @cached_property
     def keeper(self) -> Keeper:
-        return Keeper(self.store, self.meaning, self.finder, self.config)
+        return Keeper(self.store, self.meaning, self.config)
 
     # --- who sees what ------------------------------------------------------------------------------------
 
@@ -155,7 +146,7 @@ class Memories:
         if force:
             embedded, problem = self.reindex(progress), ""
         else:
-            embedded, problem = self._embed_missing(progress)
+            embedded, problem = self.vectors.make_missing(progress)
             self.store.tidy()
         total = self.store.count()
         return SyncReport(
@@ -281,17 +272,10 @@ class Memories:
     def reindex(self, progress: ProgressListener | None = None) -> int:
         """Make all vectors anew with the embedder in use; the number of memories.
 
-        What is stored meanwhile waits. Until the new vectors are whole, the old ones answer. Raises
-        `NoMeaning` when the embedder cannot be used: nothing has changed then.
+        Until the new vectors are whole, the old ones answer. Raises `NoMeaning` when the embedder cannot be
+        used: nothing has changed then.
         """
-        if not self.meaning.wanted:
-            raise NoMeaning('embedder is none; "static" turns search by meaning on')
-        embedder = self.meaning.embedder()
-        with self.store.writing():
-            memories = self.store.page(EVERYTHING, 0, self.store.count())
-            if memories:
-                self.store.rebuild(embedder.identity, self._embedded(memories, progress))
-        return len(memories)
+        return self.vectors.make_all(progress)
 
     def warm_up(self) -> None:
         """Begin to load lancedb and the embedder in the background, once; what goes wrong is told when it is
@@ -310,42 +294,11 @@ class Memories:
             return  # lancedb takes seconds to load, and there is nothing yet to be found with it
         try:
             load()
-            self._embed_missing(None)
+            self.vectors.make_missing()
             self.find("memory", 1)
         except LamellaError as error:
             self.note_error(error)
             log.warning("warming up: %s", error)
-
-    def _embed_missing(self, progress: ProgressListener | None) -> tuple[int, str]:
-        """Vectors for memories that have none: how many, and why not all have one."""
-        label = self.store.label()
-        if label is None or not self.meaning.wanted:
-            return 0, ""
-        try:
-            embedder = self.meaning.embedder(_OPENING_SECONDS)
-            if label.identity and (label.identity, label.dimensions) != (embedder.identity, embedder.dimensions):
-                self.finder.usable_embedder()  # raises what there is to say
-            if not self.store.count_without_vector():
-                return 0, ""
-            with self._one_embeds, self.store.writing():
-                missing = self.store.unembedded()
-                if missing:
-                    self.store.set_vectors(self._embedded(missing, progress), embedder.identity)
-                return len(missing), ""
-        except NoMeaning as error:
-            return 0, str(error)
-
-    def _embedded(self, memories: Sequence[Memory], progress: ProgressListener | None) -> dict[str, Any]:
-        """Vectors by id; a memory whose words the embedder does not know has none."""
-        embedder = self.meaning.embedder()
-        vectors: dict[str, Any] = {}
-        for start in range(0, len(memories), _GROUP):
-            if progress is not None:
-                progress(SyncProgress("vectors", start, len(memories)))
-            group = memories[start : start + _GROUP]
-            rows = self.meaning.embed([m.text for m in group], embedder)
-            vectors |= {m.id: row for m, row in zip(group, rows, strict=True)}
-        return vectors
 
 
 def _hit(memory: Memory, score: float, parts: Mapping[str, float | None] | None) -> MemoryHit:

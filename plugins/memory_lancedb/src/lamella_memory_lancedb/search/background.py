@@ -49,6 +49,6 @@ class Background:
     def _measure(self) -> float:
         embedder = self._meaning.embedder()
         texts = [*_QUESTIONS, *_NOTES]
-        vectors = self._meaning.embed(texts, embedder)
+        vectors = self._meaning.embed_soon(texts, embedder)
         mean = float((vectors[: len(_QUESTIONS)] @ vectors[len(_QUESTIONS) :].T).mean())
         return min(max(mean, 0.0), _MOST)

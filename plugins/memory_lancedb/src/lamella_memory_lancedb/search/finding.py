@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from lamella.memory.meaning import Meaning, NoMeaning
+from lamella.memory.meaning import QUESTION_SECONDS, Meaning, NoMeaning
 from lamella.types.memory import Embedder
 from lamella_memory_lancedb.search.background import Background
 from lamella_memory_lancedb.search.evidence import Evidence, word_shares
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Candidates of each side, beside the results that are asked for.
 _CANDIDATES = 20
 _MOST_QUERY_CHARS = 1000
+# Where only words were compared, a memory needs half of a question's.
+_WORDS_ALONE = 0.5
 REINDEX = "run `lamella ltm reindex`"
 
 
@@ -50,11 +52,8 @@ class Found:
         return tuple(hit for hit in self.hits if threshold <= 0 or hit.strength >= self._floor(threshold))
 
     def _floor(self, threshold: float) -> float:
-        """Words alone have to say more: a memory needs half of a question's words."""
+        """Words alone have to say more."""
         return max(threshold, _WORDS_ALONE) if self.problem and not self.model else threshold
-
-
-_WORDS_ALONE = 0.5
 
 
 class Finder:
@@ -100,16 +99,13 @@ class Finder:
     def _usable(self, label: Label | None) -> Embedder:
         if not self._meaning.wanted:
             raise NoMeaning('embedder is none; "static" turns search by meaning on')
-        embedder = self._meaning.embedder(_OPENING_SECONDS)
+        embedder = self._meaning.embedder(QUESTION_SECONDS)
         if label is None or (label.identity == embedder.identity and label.dimensions == embedder.dimensions):
             return embedder
         if not label.identity:
-            raise NoMeaning("the memories have no vectors yet", hint=REINDEX)
+            raise NoMeaning(f"the memories have no vectors yet: {REINDEX}", hint=REINDEX)
         raise NoMeaning(
             f"the memories have vectors of {label.identity} ({label.dimensions} numbers), the embedder is "
             f"{embedder.identity} ({embedder.dimensions} numbers): {REINDEX}",
             hint=REINDEX,
         )
-
-
-_OPENING_SECONDS = 10.0

@@ -128,6 +128,12 @@ class Tombstone:
     vector: Any = field(default=None, eq=False, repr=False)
 
 
+class MemoryNotFound(UsageError, LookupError):
+    """No memory has that id."""
+
+    exit_code = 4
+
+
 def new_id() -> str:
     return str(uuid.uuid4())
 
