@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -144,6 +145,38 @@ class OwnMemory(Faulty):
         self.own = index
 
 
+class Prints(Faulty):
+    def status(self) -> dict[str, Any]:
+        sys.stdout.write("looking")
+        return super().status()
+
+
+class Moves(Faulty):
+    def status(self) -> dict[str, Any]:
+        os.chdir("..")
+        return super().status()
+
+
+class Litters(Faulty):
+    def status(self) -> dict[str, Any]:
+        Path("cache").write_text("mine")
+        return super().status()
+
+
+class ByName(Faulty):
+    """Excludes every file of a name."""
+
+    def search(self, query: SearchQuery) -> MemoryResults:
+        found = super().search(evolve(query, exclude=(), max_results=99))
+        kept = tuple(h for h in found.hits if not any(h.path.endswith(path) for path in query.exclude))
+        return evolve(found, hits=kept[: query.max_results])
+
+
+class FirstSource(Faulty):
+    def search(self, query: SearchQuery) -> MemoryResults:
+        return super().search(evolve(query, sources=query.sources[:1]))
+
+
 class Miscounts(Faulty):
     def sync(self, **options: Any) -> SyncReport:
         return evolve(super().sync(**options), seen=0)
@@ -179,6 +212,8 @@ FAULTS = {
         "relative to the workspace",
     ),
     "excluded files": (ignores(exclude=()), "test_an_excluded_file_is_not_in_the_answer", "may not see"),
+    "files of one name": (ByName, "test_an_excluded_file_is_not_in_the_answer", "by its whole path"),
+    "one source": (FirstSource, "test_sources_limit_the_answer", "any of the sources"),
     "other sources": (ignores(sources=()), "test_sources_limit_the_answer", "is not in"),
     "too many": (ignores(max_results=99), "test_max_results_and_min_score_are_honoured", "max_results is 1"),
     "too weak": (ignores(min_score=0.0), "test_max_results_and_min_score_are_honoured", "below min_score"),
@@ -209,6 +244,22 @@ def test_an_exception_at_an_odd_query_is_caught(tmp_path: Path) -> None:
         (tmp_path / kind).mkdir()
         with notebook_of(Crashes, tmp_path / kind) as notebook, pytest.raises(ValueError, match="bad query"):
             TestExample().test_no_query_raises(notebook, kind)
+
+
+@pytest.mark.parametrize(
+    ("backend", "told"),
+    [(Prints, "printed was 'looking"), (Moves, "working folder belongs"), (Litters, "goes into state_dir")],
+)
+def test_a_backend_that_leaves_traces_is_caught(
+    backend: type[Faulty],
+    told: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with notebook_of(backend, tmp_path) as notebook, pytest.raises(AssertionError) as caught:
+        TestExample().test_nothing_but_the_state_folder_is_touched(notebook, capfd, monkeypatch)
+    assert told in str(caught.value)
 
 
 def test_closing_once_only_is_caught(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +60,23 @@ class LifeContract(ContractBase):
         assert notebook.search(again, "night train platform").hits == answer, "the same notes give the same answer"
         if self.keeps_index:
             assert report.unchanged == report.seen, f"an index that was kept need not be made again: {report}"
+
+    def test_nothing_but_the_state_folder_is_touched(
+        self, notebook: Notebook, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        notebook.fill()
+        here = notebook.outside / "here"
+        here.mkdir(parents=True)
+        monkeypatch.chdir(here)
+        capfd.readouterr()
+        backend = notebook.synced()
+        notebook.search(backend, "night train platform")
+        backend.status()
+        backend.close()
+        printed = capfd.readouterr().out
+        assert printed == "", f"standard output belongs to the program, which may answer there; printed was {printed!r}"
+        assert Path.cwd() == here, f"the working folder belongs to the program; it is {Path.cwd()} now"
+        assert list(here.iterdir()) == [], "what is kept goes into state_dir, not into the working folder"
 
     def test_closing_twice_is_no_error(self, notebook: Notebook) -> None:
         notebook.fill()

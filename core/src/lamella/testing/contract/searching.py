@@ -168,12 +168,20 @@ class SearchContract(ContractBase):
         assert notebook.found(backend, "okapi", exclude=("MEMORY.md",), max_results=1) == ["memory/okapi.md"], (
             "an excluded file must not take the place of another one"
         )
+        notebook.write("memory/deep/MEMORY.md", "The okapi is asleep.\n")
+        notebook.sync(backend)
+        found = notebook.found(backend, "okapi", exclude=("MEMORY.md",), max_results=20)
+        assert "memory/deep/MEMORY.md" in found, "a file is excluded by its whole path, not by its name"
 
     def test_sources_limit_the_answer(self, notebook: Notebook) -> None:
         notebook.write("memory/okapi.md", "The okapi was seen again.\n")
         backend = notebook.synced()
         assert notebook.found(backend, "okapi", sources=("memory",)) == ["memory/okapi.md"]
         assert notebook.found(backend, "okapi", sources=("sessions",)) == [], "there are no sessions to be found here"
+        both = notebook.found(backend, "okapi", sources=("sessions", "memory"))
+        assert both == ["memory/okapi.md"], (
+            f"a passage may come from any of the sources that are named; found was {both}"
+        )
 
     def test_the_same_question_gives_the_same_answer(self, notebook: Notebook) -> None:
         notebook.fill()
