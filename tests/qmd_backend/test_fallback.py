@@ -14,6 +14,7 @@ from qmd_programs import Scene
 from lamella.errors import MemoryUnavailable
 from lamella.runtime import Runtime
 from lamella.types.memory import MemoryService, SearchQuery
+from lamella_qmd_backend import Config
 
 FOUND = ["memory/2026-03-02.md"]
 
@@ -122,21 +123,27 @@ def test_the_commands_say_who_answers(scene: Scene, tmp_path: Path) -> None:
     assert lamella("status")["active"] == "sqlite"
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ('mode = "fast"', ["plugins.config.qmd-backend.mode", "fast", "keywords, search, semantic, query"]),
-        ('command = "\'"', ["plugins.config.qmd-backend.command", "expected a program"]),
-        ('command = " "', ["plugins.config.qmd-backend.command", "expected a program"]),
-        ('collections = ["-x"]', ["plugins.config.qmd-backend.collections", "'-x'", "qmd collection list"]),
-        ("limits.timeout_seconds = 0", ["plugins.config.qmd-backend.limits.timeout_seconds", "0.1 to 600"]),
-        ("update.debounce = 3", ["plugins.config.qmd-backend.update.debounce", "debounce_seconds"]),
-        ("mcp = 1", ["plugins.config.qmd-backend.mcp", "1"]),
-    ],
-)
-def test_a_wrong_setting_is_named_with_what_was_expected(tmp_path: Path, line: str, told: list[str]) -> None:
+WRONG = {
+    'mode = "fast"': ["plugins.config.qmd-backend.mode", "fast", "keywords, search, semantic, query"],
+    'command = " "': ["plugins.config.qmd-backend.command", "expected a program"],
+    'collections = ["-x"]': ["plugins.config.qmd-backend.collections", "'-x'", "qmd collection list"],
+    "limits.timeout_seconds = 0": ["plugins.config.qmd-backend.limits.timeout_seconds", "0.1 to 600"],
+    "update.debounce = 3": ["plugins.config.qmd-backend.update.debounce", "debounce_seconds"],
+    'models.embed = "a\\nb"': ["plugins.config.qmd-backend.models.embed", "GGUF"],
+    "mcp = 1": ["plugins.config.qmd-backend.mcp", "1"],
+}
+
+
+def test_wrong_settings_are_named_with_what_was_expected(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
-    config.write_text(f"[plugins.config.qmd-backend]\n{line}\n")
+    config.write_text("\n".join(["[plugins.config.qmd-backend]", *WRONG]))
     ran = run_lamella("config", "check", "--config", config, home=tmp_path)
     assert ran.code == 2
-    assert not [part for part in told if part not in ran.out + ran.err], ran.out + ran.err
+    lines = ran.out.splitlines() + ran.err.splitlines()
+    for line, told in WRONG.items():
+        assert any(all(part in shown for part in told) for shown in lines), (line, lines)
+
+
+def test_a_command_that_is_none_in_a_shell_is_told() -> None:
+    with pytest.raises(ValueError, match="expected a program, as in a shell"):
+        Config(command="'")

@@ -240,7 +240,8 @@ def test_a_missing_folder_is_shown_and_is_no_failure(scene: Scene, tmp_path: Pat
     (folder / "x.md").write_text("the okapi eats figs\n")
     scene.context = evolve(scene.context, extra_paths=(str(folder),))
     scene.backends.insert(0, scene.another())
-    assert scene.paths("okapi") == ["../../more/x.md"]
+    (path,) = scene.paths("okapi")
+    assert path.endswith("/more/x.md")
     folder.rename(tmp_path / "away")
     (scene.workspace / "memory").rename(scene.workspace / "away")
     assert scene.paths("okapi") == [] and scene.paths("pool") == []
@@ -249,7 +250,7 @@ def test_a_missing_folder_is_shown_and_is_no_failure(scene: Scene, tmp_path: Pat
     assert missing == {"memory": False, "extra-1": True}
     (tmp_path / "away").rename(folder)
     (scene.workspace / "away").rename(scene.workspace / "memory")
-    assert scene.paths("okapi") == ["../../more/x.md"] and scene.paths("pool") == FOUND
+    assert scene.paths("okapi") == [path] and scene.paths("pool") == FOUND
 
 
 def test_groups_do_not_see_what_is_excluded(scene: Scene) -> None:

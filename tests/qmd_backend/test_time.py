@@ -35,8 +35,7 @@ def test_a_worker_of_the_launcher_is_killed_too(scene: Scene) -> None:
     scene.qmd.play("worker", "query")
     with pytest.raises(MemoryUnavailable, match="took longer"):
         scene.another(limits=SHORT).search(SearchQuery("pool"))
-    worker = int((scene.qmd.folder / "worker.pid").read_text())
-    wait_for(lambda: is_gone(worker))
+    wait_for(lambda: is_gone(scene.qmd.worker))
 
 
 def test_a_whole_answer_counts_though_the_program_goes_on(scene: Scene) -> None:
@@ -51,6 +50,7 @@ def test_pipes_that_another_process_holds_are_not_waited_for(scene: Scene) -> No
     scene.qmd.play("worker_after", "query")
     assert scene.paths("pool") == ["memory/2026-03-02.md"]
     assert len(list(Path("/proc/self/fd").iterdir())) == open_before
+    os.kill(scene.qmd.worker, signal.SIGKILL)
 
 
 def test_the_time_of_a_search_is_within_what_memory_allows(scene: Scene) -> None:

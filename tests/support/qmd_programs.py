@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 import time
@@ -15,7 +16,14 @@ from lamella.types.memory import BackendContext, MemoryResults, SearchQuery
 from lamella_qmd_backend.backend import QmdBackend
 from lamella_qmd_backend.config import Config, Limits, Update
 
-SCRIPT = Path(__file__).with_name("stand_in_qmd.py")
+_PROGRAM = """#!{python} -ES
+import sys
+
+sys.path.insert(0, {folder!r})
+from stand_in_qmd import main
+
+main()
+"""
 
 
 @define
@@ -28,7 +36,7 @@ class StandIn:
     def make(cls, folder: Path) -> StandIn:
         folder.mkdir(parents=True, exist_ok=True)
         program = folder / "qmd"
-        program.write_text(f"#!{sys.executable} -ES\n{SCRIPT.read_text('utf-8')}", "utf-8")
+        program.write_text(_PROGRAM.format(python=sys.executable, folder=str(Path(__file__).parent)), "utf-8")
         program.chmod(0o755)
         return cls(folder)
 
@@ -49,19 +57,24 @@ class StandIn:
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        return _lines(self.folder / "calls.jsonl")
+        return _lines(self.folder / "calls", ast.literal_eval)
 
     def calls_of(self, sub: str) -> list[dict[str, Any]]:
         return [call for call in self.calls if sub in call["argv"]]
 
     @property
+    def worker(self) -> int:
+        """The process that it has started last, in the modes with a worker."""
+        return int((self.folder / "worker.pid").read_text())
+
+    @property
     def queries(self) -> list[dict[str, Any]]:
         """What the server was asked."""
-        return _lines(self.folder / "queries.jsonl")
+        return _lines(self.folder / "queries.jsonl", json.loads)
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def _lines(path: Path, read: Callable[[str], Any]) -> list[dict[str, Any]]:
+    return [read(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 @define
@@ -77,9 +90,14 @@ class Scene:
 
     @classmethod
     def make(cls, folder: Path, **settings: Any) -> Scene:
-        workspace, state = folder / "ws", folder / "state"
-        (workspace / "memory").mkdir(parents=True)
-        qmd = StandIn.make(folder / "bin")
+        (folder / "ws" / "memory").mkdir(parents=True)
+        StandIn.make(folder / "bin")
+        return cls.on(folder, **settings)
+
+    @classmethod
+    def on(cls, folder: Path, **settings: Any) -> Scene:
+        """The scene of a folder that has been made."""
+        workspace, state, qmd = folder / "ws", folder / "state", StandIn(folder / "bin")
         # Searches are by the command line unless a test wants the server; nothing is put off.
         usual: dict[str, Any] = {
             "command": qmd.command,

@@ -1,38 +1,51 @@
 """A program that behaves as `qmd` seems to from outside, without Node: what it prints, how it fails.
 
-It is copied as `qmd` into a folder of its own, where files steer it: `version` (2.8.3 unless given), `mode` (how
-it fails, see `before` and `print_results`) and `mode.SUB` (the same for one subcommand). `calls.jsonl` there
-tells each start.
+A program `qmd` in a folder of its own runs it (see `qmd_programs`); files there steer it: `version` (2.8.3 unless
+given), `mode` (how it fails, see `before` and `print_results`) and `mode.SUB` (the same for one subcommand). `calls`
+there tells each start, one Python literal a line.
 
 Its index is a JSON file at the place of QMD's database: the texts of the collections of `index.yml`.
 """
 
-import hashlib
-import json
+# Tests start it many hundred times, and imports are most of what that takes: so they are made where they are needed,
+# and `pathlib` is not among those of each start.
+# ruff: noqa: PTH103, PTH105, PTH109, PTH110, PTH118, PTH120
 import os
-import re
-import signal
-import subprocess
 import sys
-import time
-import unicodedata
-from pathlib import Path
 
-HERE = Path(sys.argv[0]).parent
+HERE = os.path.dirname(sys.argv[0])
 DATABASE_ERROR = "SqliteError: {}\n    at Database.exec (db.js:9:14) {{\n  code: '{}'\n}}\n\nNode.js v24.22.3\n"
 _WITH_VALUE = {"-n", "-c", "--index", "--name", "--mask"}
 
 
+def steered(name: str) -> str | None:
+    """What a file beside the program says."""
+    try:
+        with open(os.path.join(HERE, name)) as file:
+            return file.read().strip()
+    except FileNotFoundError:
+        return None
+
+
+def happened(name: str) -> bool:
+    """Whether this was asked before; from now on it was."""
+    before = steered(name) is not None
+    with open(os.path.join(HERE, name), "w"):
+        return before
+
+
 def version() -> tuple[int, ...]:
-    path = HERE / "version"
-    return tuple(map(int, path.read_text().split("."))) if path.exists() else (2, 8, 3)
+    return tuple(map(int, (steered("version") or "2.8.3").split(".")))
 
 
 def mode(sub: str) -> str:
-    for path in (HERE / f"mode.{sub}", HERE / "mode"):
-        if path.exists():
-            return path.read_text().strip()
-    return "ok"
+    return steered(f"mode.{sub}") or steered("mode") or "ok"
+
+
+def wait_for_ever() -> None:
+    import time
+
+    time.sleep(3600)
 
 
 def fail(text: str, code: int = 1) -> None:
@@ -50,52 +63,59 @@ def say(text: str | bytes) -> None:
 
 
 def settings() -> dict:
-    path = Path(os.environ["QMD_CONFIG_DIR"]) / "index.yml"
-    if not path.exists():
+    import json
+
+    path = os.path.join(os.environ["QMD_CONFIG_DIR"], "index.yml")
+    if not os.path.exists(path):
         return {}
     try:
-        return json.loads(path.read_text("utf-8")).get("collections", {})
+        with open(path, encoding="utf-8") as file:
+            return json.load(file).get("collections", {})
     except ValueError:
         fail(f"Error: Failed to parse {path}: YAMLParseError: Unexpected token\n")
         raise
 
 
-def database() -> Path:
-    return Path(os.environ["XDG_CACHE_HOME"]) / "qmd" / "index.sqlite"
+def database() -> str:
+    return os.path.join(os.environ["XDG_CACHE_HOME"], "qmd", "index.sqlite")
 
 
 def load() -> dict:
+    import json
+
     settings()  # whatever it does, qmd reads them first
     path = database()
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("{}")
+    if not os.path.exists(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write("{}")
     try:
-        return json.loads(path.read_text("utf-8"))
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
     except ValueError:
         fail(DATABASE_ERROR.format("file is not a database", "SQLITE_NOTADB"))
         raise
 
 
-def is_indexed(relative: Path) -> bool:
-    return not any(
-        part.startswith(".") or part in ("node_modules", "vendor", "dist", "build") for part in relative.parts
-    )
-
-
-def matching(base: Path, pattern: str) -> set[Path]:
-    """Files that match a pattern, or one of several in braces."""
-    patterns = pattern[1:-1].split(",") if pattern.startswith("{") else [pattern]
-    return {path for one in patterns for path in base.glob(one)}
+def is_indexed(parts: tuple[str, ...]) -> bool:
+    return not any(part.startswith(".") or part in ("node_modules", "vendor", "dist", "build") for part in parts)
 
 
 def update() -> None:
+    import json
+    from pathlib import Path
+
+    def matching(base: Path, pattern: str) -> set[Path]:
+        """Files that match a pattern, or one of several in braces."""
+        patterns = pattern[1:-1].split(",") if pattern.startswith("{") else [pattern]
+        return {path for one in patterns for path in base.glob(one)}
+
     old, new, lines = load(), {}, []
     for name, collection in settings().items():
         base, texts = Path(collection["path"]), {}
         for path in sorted(matching(base, collection["pattern"])) if base.is_dir() else ():
             relative = path.relative_to(base)
-            if path.is_file() and not path.is_symlink() and is_indexed(relative):
+            if path.is_file() and not path.is_symlink() and is_indexed(relative.parts):
                 text = path.read_text("utf-8", "replace")
                 if text.strip():
                     texts[relative.as_posix()] = text
@@ -105,9 +125,10 @@ def update() -> None:
         same, gone = len(texts) - added - changed, len(known.keys() - texts.keys())
         lines.append(f"{name}\nIndexed: {added} new, {changed} updated, {same} unchanged, {gone} removed\n")
         new[name] = {"path": str(base), "texts": texts}
-    temporary = database().with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(new), encoding="utf-8")
-    temporary.replace(database())
+    temporary = f"{database()}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(new, file)
+    os.replace(temporary, database())
     say(f"Updating {len(new)} collection(s)...\n\n" + "\n".join(lines) + "\n\u2713 All collections updated.\n")
 
 
@@ -115,6 +136,8 @@ def update() -> None:
 
 
 def shown(path: str) -> str:
+    import re
+
     if version() >= (2, 8):
         return path
     slugged = re.sub(r"[^\w/]|_", "-", path.removesuffix(".md")) + ".md"
@@ -123,6 +146,8 @@ def shown(path: str) -> str:
 
 def folded(text: str) -> str:
     """Without case and accents."""
+    import unicodedata
+
     return "".join(c for c in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(c))
 
 
@@ -132,6 +157,8 @@ def matches(words: list[str], text: str) -> int:
 
 
 def ranked(line: str, collections: list[str]) -> list[dict]:
+    import re
+
     words = re.findall(r'"[^"]+"|\S+', line.lower())
     words = [word.strip('"') for word in words]
     found = []
@@ -152,7 +179,7 @@ def item(name: str, path: str, text: str, words: list[str]) -> dict:
     first, last = max(0, best - 1), min(len(lines), best + 3)
     header = f"@@ -{first + 1},{last - first} @@ ({first} before, {len(lines) - last} after)"
     return {
-        "docid": "#" + hashlib.sha256(text.encode()).hexdigest()[:6],
+        "docid": f"#{len(text):06x}",
         "score": 0.5,
         "file": f"qmd://{name}/{shown(path)}",
         "line": best + 1,
@@ -184,7 +211,7 @@ def search(sub: str, text: str, options: dict) -> list[dict]:
         return ranked(text, collections)[:limit]
     lines = text.split("\n")
     if "--no-rerank" not in options or not all(line.startswith("lex: ") for line in lines):
-        time.sleep(3600)  # it waits for a model
+        wait_for_ever()  # for a model
     return fused([line.removeprefix("lex: ") for line in lines], collections, limit)
 
 
@@ -192,6 +219,8 @@ def search(sub: str, text: str, options: dict) -> list[dict]:
 
 
 def serve() -> None:
+    import json
+
     query = {"name": "search" if mode("mcp") == "old_tools" else "query", "inputSchema": {"searches": []}}
     for line in sys.stdin:
         message = json.loads(line)
@@ -207,6 +236,9 @@ def serve() -> None:
 
 
 def call(name: str, arguments: dict) -> dict:
+    import json
+    import signal
+
     how = mode("mcp")
     if name == "status":
         rows = [
@@ -215,12 +247,12 @@ def call(name: str, arguments: dict) -> dict:
             if one["texts"]
         ]
         return {"structuredContent": {"collections": rows}}
-    with (HERE / "queries.jsonl").open("a") as file:
+    with open(os.path.join(HERE, "queries.jsonl"), "a") as file:
         file.write(json.dumps(arguments) + "\n")
     if how == "killed":
         os.killpg(0, signal.SIGKILL)
     if how == "hang_query":
-        time.sleep(3600)
+        wait_for_ever()
     if how == "error":
         return {"isError": True, "content": [{"type": "text", "text": "SqliteError: no such table: documents"}]}
     if how == "corrupt":
@@ -243,6 +275,8 @@ def call(name: str, arguments: dict) -> dict:
 
 def before(how: str) -> None:
     """Failures in place of an answer."""
+    import signal
+
     if how == "exit1":
         fail("boom\n")
     if how == "stack":
@@ -254,20 +288,17 @@ def before(how: str) -> None:
     if how == "hang_ignore_term":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if how in ("hang", "hang_ignore_term"):
-        time.sleep(3600)
+        wait_for_ever()
     if how == "worker":  # as the real launcher: a second process, which holds the pipes too
-        worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
-        (HERE / "worker.pid").write_text(str(worker.pid))
-        time.sleep(3600)
+        start_worker()
+        wait_for_ever()
     if how == "busy":
         fail(DATABASE_ERROR.format("database is locked", "SQLITE_BUSY"))
-    if how == "busy_once" and not (HERE / "was_busy").exists():
-        (HERE / "was_busy").touch()
+    if how == "busy_once" and not happened("was_busy"):
         fail(DATABASE_ERROR.format("database is locked", "SQLITE_BUSY"))
     if how == "full":
         fail("Error: ENOSPC: no space left on device, write\n")
-    if how == "vanished" or (how == "vanished_once" and not (HERE / "has_vanished").exists()):
-        (HERE / "has_vanished").touch()
+    if how == "vanished" or (how == "vanished_once" and not happened("has_vanished")):
         fail("Collection not found: memory\n")
     if how == "silent":
         sys.exit(0)
@@ -276,6 +307,15 @@ def before(how: str) -> None:
         sys.exit(0)
     if how == "nothing_stderr":
         fail("No results found.\n", 0)
+
+
+def start_worker(**options: bool) -> None:
+    """A second process, which holds the pipes too."""
+    import subprocess
+
+    worker = subprocess.Popen([sys.executable, "-ES", "-c", "import time; time.sleep(3600)"], **options)
+    with open(os.path.join(HERE, "worker.pid"), "w") as file:
+        file.write(str(worker.pid))
 
 
 OUTSIDE = ("../../etc/passwd", "/etc/passwd", "memory%2F2026-03-02.md", "", "gone.md", ".", "memory/../MEMORY.md")
@@ -300,6 +340,8 @@ def distorted(items: list, how: str) -> list:
 
 
 def print_results(items: list, how: str) -> None:
+    import json
+
     body = json.dumps(distorted(items, how), ensure_ascii=False, indent=2) + "\n"
     if how == "object":
         body = json.dumps({"results": items})
@@ -329,13 +371,13 @@ def print_results(items: list, how: str) -> None:
     if how == "abort_after":
         sys.stderr.write("ggml_abort: residual sets not empty\n")
         sys.stderr.flush()
-        os.kill(os.getpid(), signal.SIGABRT)
+        os.abort()
     if how == "exit134_after":
         sys.exit(134)
     if how == "hang_after":
-        time.sleep(3600)
+        wait_for_ever()
     if how == "worker_after":  # the program ends, a process of another session keeps the pipes open
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(8)"], start_new_session=True)
+        start_worker(start_new_session=True)
 
 
 def parse(arguments: list[str]) -> tuple[list[str], dict]:
@@ -364,9 +406,9 @@ def parse(arguments: list[str]) -> tuple[list[str], dict]:
 def main() -> None:
     names = ("HOME", "CI", "INDEX_PATH", "NO_COLOR", "PATH")
     environment = {k: v for k, v in os.environ.items() if k.startswith(("XDG_", "QMD_")) or k in names}
-    call_line = {"argv": sys.argv[1:], "cwd": str(Path.cwd()), "env": environment, "pid": os.getpid()}
-    with (HERE / "calls.jsonl").open("a") as file:
-        file.write(json.dumps(call_line) + "\n")
+    call_line = {"argv": sys.argv[1:], "cwd": os.getcwd(), "env": environment, "pid": os.getpid()}
+    with open(os.path.join(HERE, "calls"), "a") as file:
+        file.write(f"{call_line!a}\n")
     words, options = parse(sys.argv[1:])
     if "--version" in options:
         return say(f"qmd {'.'.join(map(str, version()))}\n")
@@ -378,8 +420,10 @@ def main() -> None:
     before(how)
     if sub == "update":
         if how == "slow":
-            (HERE / "updating").touch()
-            while (HERE / "mode.update").exists():
+            import time
+
+            happened("updating")
+            while steered("mode.update"):
                 time.sleep(0.02)
         return update()
     if sub == "embed":
@@ -399,7 +443,3 @@ def main() -> None:
     if sub in ("search", "query"):
         return print_results(search(sub, " ".join(words[1:]), options), how)
     return fail(f"Unknown command: {sub}\nRun 'qmd --help' for usage.\n")
-
-
-if __name__ == "__main__":
-    main()
