@@ -81,12 +81,26 @@ def test_nothing_of_the_developer_reaches_a_test(
     assert [r.name for r in runtime.catalog.active if not r.builtin] == []
 
 
+def test_an_environment_of_the_tests_own_is_added_to_the_fixtures(lamella_runtime: Any, lamella_home: Path) -> None:
+    runtime = lamella_runtime(Shouting, environ={"LAMELLA_MODEL": "scripted/x", "LAMELLA_PLUGINS": "memory-core"})
+    assert runtime.paths.home == lamella_home
+    assert runtime.environ["LAMELLA_MODEL"] == "scripted/x"
+    assert [r.name for r in runtime.catalog.active if not r.builtin] == ["shouting"]
+
+
+def test_a_history_folds_no_more_than_it_has(lamella_transcript: Any) -> None:
+    built = lamella_transcript().user("a").tool("look", "nothing", name="door")
+    for keep in (-1, 4):
+        with pytest.raises(ValueError, match=f"keep is {keep}, expected 0 to 3"):
+            built.compaction("All.", keep=keep)
+
+
 def test_installed_plugins_are_loaded_when_they_are_named(lamella_runtime: Any) -> None:
     runtime = lamella_runtime(installed=["memory-core"], settings={"plugins.config.memory-core.embedder": "none"})
     assert [r.name for r in runtime.catalog.active if not r.builtin] == ["memory-core"]
     assert runtime.require_memory().status()["backend"] == "sqlite"
     with pytest.raises(AssertionError, match="no plugin 'memory-cor' is installed"):
-        lamella_runtime(installed=["memory-cor"])
+        lamella_runtime(installed="memory-cor")
     with pytest.raises(MemoryUnavailable):
         lamella_runtime().require_memory()
 

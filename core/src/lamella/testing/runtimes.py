@@ -27,18 +27,20 @@ class RuntimeFactory:
         *plugins: Any,
         model: str | Model = "offline",
         settings: Mapping[str, Any] | None = None,
-        installed: Iterable[str] = (),
+        installed: str | Iterable[str] = (),
         allow_faults: bool = False,
         **options: Any,
     ) -> Runtime:
         """Open a runtime with these plugins (classes or objects), and the `installed` ones that are named.
 
-        Other options are those of `Runtime.open`. Raises `AssertionError` for a plugin that cannot be
-        loaded, unless `allow_faults`.
+        Other options are those of `Runtime.open`; `environ` is added to the test's own. Raises
+        `AssertionError` for a plugin that cannot be loaded, unless `allow_faults`.
         """
-        environ = {**os.environ, PLUGINS_VARIABLE: ",".join(installed)}
+        named = (installed,) if isinstance(installed, str) else installed
+        environ = {**os.environ, **options.pop("environ", {}), PLUGINS_VARIABLE: ",".join(named)}
         runtime = Runtime.open(
-            **{"workspace": self.workspace, "environ": environ, **options},
+            **{"workspace": self.workspace, **options},
+            environ=environ,
             model=model,
             plugins=plugins,
             settings=settings,

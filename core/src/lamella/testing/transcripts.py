@@ -52,7 +52,7 @@ class TranscriptBuilder:
             )
         )
 
-    def tool(self, name: str, result: str, *, is_error: bool = False, **arguments: Any) -> TranscriptBuilder:
+    def tool(self, name: str, result: str, /, *, is_error: bool = False, **arguments: Any) -> TranscriptBuilder:
         """A call of a tool, and its result."""
         self._calls += 1
         call = ToolCall(f"call-{self._calls}", name, arguments)
@@ -60,7 +60,9 @@ class TranscriptBuilder:
         return self._append(ToolResultMessage(call.id, name, (TextBlock(result),), is_error, timestamp=self._now()))
 
     def compaction(self, summary: str, *, keep: int = 0, tokens_before: int = 0) -> TranscriptBuilder:
-        """Fold everything but the newest `keep` entries into a summary."""
+        """Fold everything but the newest `keep` entries into a summary. Raises `ValueError` when there are fewer."""
+        if not 0 <= keep <= len(self.entry_ids):
+            raise ValueError(f"keep is {keep}, expected 0 to {len(self.entry_ids)}, the number of entries so far")
         kept = self.entry_ids[-keep] if keep else None
         entry = self._file.append_compaction(summary, kept, tokens_before)
         self.entry_ids.append(entry.id)
