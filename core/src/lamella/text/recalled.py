@@ -17,7 +17,10 @@ NOTES_BLOCK, MEMORIES_BLOCK = BLOCKS = ("recalled-memory", "relevant-memories")
 MOST_QUESTION_CHARS = 1000
 _LEAST_CHARS = 5
 _LEAST_UNSPACED_CHARS = 2
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+# With the wide and the small forms, which models read as the same.
+_ESCAPES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "＜": "&#xff1c;", "＞": "&#xff1e;", "﹤": "&#xfe64;", "﹥": "&#xfe65;"}
+)
 _QUOTES = str.maketrans({'"': "&quot;", "'": "&#39;"})
 _BLOCK = re.compile(rf"<({'|'.join(BLOCKS)})>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _DELIMITER = re.compile(rf"</?(?:{'|'.join(BLOCKS)})\b[^>]*>?", re.IGNORECASE)

@@ -12,6 +12,7 @@ from lamella.text.days import unix_ms
 from lamella.text.redact import redact
 from lamella.text.unicode import well_formed
 from lamella.types.host import SHARED_CHATS
+from lamella_memory_lancedb.capture.disguises import without_unseen
 from lamella_memory_lancedb.config import SESSION, SHARED, Config
 from lamella_memory_lancedb.search.sameness import says_the_same
 from lamella_memory_lancedb.store.memory import (
@@ -184,7 +185,7 @@ def _made(text: str, origin: Origin, category: str, importance: float, created_a
 
 
 def _clean(text: str) -> str:
-    clean = redact(well_formed(text)).replace("\0", "").strip()
+    clean = redact(without_unseen(well_formed(text))).replace("\0", "").strip()
     if not clean:
         raise UsageError("the text of a memory is empty")
     if len(clean) > MOST_TEXT_CHARS:

@@ -17,6 +17,8 @@ from lamella.types.events import Notice
 from lamella.types.hooks import BeforePromptBuild, PromptAddition
 from lamella.types.host import Host
 from lamella.types.messages import UserMessage, text_of
+from lamella_memory_lancedb.capture.disguises import without_unseen
+from lamella_memory_lancedb.capture.signs import steers
 from lamella_memory_lancedb.search.finding import Found
 from lamella_memory_lancedb.service import Memories
 from lamella_memory_lancedb.store.memory import Memory
@@ -44,13 +46,18 @@ class Recalled:
 
 
 def recalled(memories: Sequence[Memory], known: Sequence[str], max_chars: int, max_tokens: int) -> Recalled:
-    """The best of these memories that fit, in their order; those that one of the `known` texts holds are left
-    out. `max_chars` bounds the memories, `max_tokens` the whole text. Pure."""
+    """The best of these memories that fit, in their order. Pure.
+
+    Left out are those that one of the `known` texts holds, and those that try to steer the model: other
+    programs may have written them. `max_chars` bounds the memories, `max_tokens` the whole text.
+    """
     taken: list[Memory] = []
     best = Recalled()
     chars = 0
     for memory in memories:
         if chars + len(memory.text) > max_chars or any(memory.text in text for text in known):
+            continue
+        if steers(memory.text):
             continue
         text = block([*taken, memory])
         tokens = estimate_text(text)
@@ -69,7 +76,7 @@ def block(memories: Sequence[Memory]) -> str:
 
 
 def _line(text: str) -> str:
-    return escaped(" ".join(text.split()), quotes=True)
+    return escaped(" ".join(without_unseen(text).split()), quotes=True)
 
 
 class Recaller:

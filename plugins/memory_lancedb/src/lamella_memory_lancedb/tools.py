@@ -100,7 +100,8 @@ def _recall(memories: Memories, arguments: Mapping[str, Any], context: ToolConte
     if not hits:
         return ToolResult(f"No relevant memories found.{note}", details)
     lines = [
-        f"{number}. [{hit.memory.category}] {hit.memory.text} ({_percent(hit)}%)" for number, hit in enumerate(hits, 1)
+        f"{number}. [{hit.memory.category}] {_in_one_line(hit.memory.text)} ({_percent(hit)}%)"
+        for number, hit in enumerate(hits, 1)
     ]
     details["memories"] = [_shown(hit) for hit in hits]
     return ToolResult(f"Found {len(hits)} memories:\n\n" + "\n".join(lines) + note, details)
@@ -141,7 +142,7 @@ def _forget(memories: Memories, arguments: Mapping[str, Any], context: ToolConte
     candidates = close or [hit for hit in hits if hit.strength >= config.recall_threshold]
     if not candidates:
         return ToolResult("No matching memories found.", {"found": 0})
-    lines = [f"- [{hit.memory.id}] {_cut(hit.memory.text, _SHOWN_CANDIDATE)}" for hit in candidates]
+    lines = [f"- [{hit.memory.id}] {_cut(_in_one_line(hit.memory.text), _SHOWN_CANDIDATE)}" for hit in candidates]
     said = f"Found {len(candidates)} candidates. Specify memoryId:\n" + "\n".join(lines)
     return ToolResult(said, {"action": "candidates", "candidates": [_shown(hit) for hit in candidates]})
 
@@ -187,6 +188,11 @@ def _shown(hit: Hit) -> dict[str, Any]:
 
 def _percent(hit: Hit) -> int:
     return round(max(hit.score, 0.0) * 100)
+
+
+def _in_one_line(text: str) -> str:
+    """So that no memory looks like several."""
+    return " ".join(text.split())
 
 
 def _cut(text: str, most: int) -> str:

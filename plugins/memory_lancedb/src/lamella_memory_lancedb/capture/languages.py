@@ -173,9 +173,13 @@ ENGLISH = Language(
         (?:(?:ignore|disregard|forget|override) (?:\w+ ){0,3}(?:all|any|previous|above|prior|earlier|preceding|your)
         (?: \w+){0,3} (?:instructions?|prompts?|rules|messages?|guidelines|directives))
         (?:ignore|disregard) (?:all|any|previous|above|prior) instructions
+        (?:ignore|disregard|forget) (?:everything|anything|whatever|all|what
+        )(?: \w+){0,4}? (?:told|instructed|said|above|before)
         do not follow (?:the )?(?:system|developer)
+        (?:do not|don['’]t|stop|never) follow(?:ing)? (?:\w+ ){0,3}(?:instructions|rules|guidelines)
+        new (?:\w+ )?instructions?:
         (?:system|developer) (?:prompt|message|instructions?)
-        you are now (?:a|an|in|no longer|free)
+        you are now (?:a|an|in|no longer|free|not|dan|unrestricted|jailbroken)
         (?:reveal|print|show|repeat) (?:your|the) (?:system|hidden|initial) (?:prompt|instructions?)
         (?:run|execute|call|invoke)\b.{0,40}\b(?:tool|command)s?""",
     entity=r"phone|e-?mail|address|called|named|name|number|birthday|account",
@@ -216,8 +220,9 @@ CHINESE = Language(
         我的(?:天|妈呀|意思|问题|問題|错|錯)""",
     question=r"(?:吗|嗎|呢|么)$|^(?:什么|怎么|为什么|谁|哪)",
     injection=r"""
-        (?:(?:忽略|无视|無視|忘记|忘記|忘掉|不要理会|不要遵守|跳过|跳過).{0,8}
+        (?:(?:忽略|无视|無視|忘记|忘記|忘掉|不要(?:再)?(?:理会|遵守|遵循|听从|聽從|服从)|跳过|跳過).{0,8}
         (?:指令|指示|提示|规则|規則|要求|设定|設定|命令|限制))
+        新的?(?:系统|系統)?(?:指令|指示)[:：]
         (?:系统|系統)(?:提示词?|提示詞|消息|指令)
         (?:开发者|開發者|开发人员)(?:消息|訊息|指令|模式)
         你现在是(?!.{0,4}(?:几|什么))|你現在是|从现在起你(?:是|将)
@@ -254,6 +259,7 @@ JAPANESE = Language(
     injection=r"""
         (?:以前|これまで|上記|前|すべて|全て|全部)の?.{0,6}(?:指示|命令|プロンプト|ルール|指令).{0,4}(?:無視|忘れ|従わな)
         (?:指示|命令|プロンプト|ルール)を(?:全て|すべて)?(?:無視|忘れ)
+        (?:指示|命令|ルール)に(?:は)?従わない|新しい(?:指示|命令|プロンプト)[:：]
         システム(?:プロンプト|メッセージ)
         開発者(?:メッセージ|モード)
         (?:ツール|コマンド|スクリプト)を.{0,10}(?:実行|呼び出)|実行.{0,15}(?:ツール|コマンド)""",
@@ -289,6 +295,7 @@ KOREAN = Language(
     injection=r"""
         (?:이전|위의|앞의|모든|지금까지의?)\s?.{0,8}(?:지시|명령|프롬프트|규칙).{0,6}(?:무시|잊)
         (?:지시|명령|프롬프트|규칙)(?:을|를|사항을)?\s?(?:모두\s?)?(?:무시|잊)
+        (?:지시|명령|규칙)(?:사항)?(?:을|를|에)?\s?따르지\s?(?:마|말)|새(?:로운)?\s?(?:지시|명령)(?:사항)?\s?[:：]
         시스템\s?(?:프롬프트|메시지)
         개발자\s?(?:메시지|모드)
         (?:도구|명령어?|스크립트)(?:를|을)?\s?.{0,10}(?:실행|호출)|실행.{0,15}(?:도구|명령)""",
@@ -329,6 +336,7 @@ SPANISH = Language(
     injection=r"""
         (?:ignora|ignore|olvida|olvide|descarta|omite) (?:\w+ ){0,4}(?:instrucciones|indicaciones|reglas
         |órdenes|mensajes)
+        no (?:sigas|siga|obedezcas) (?:\w+ ){0,3}(?:instrucciones|reglas|órdenes)|nuevas instrucciones:
         (?:mensaje|prompt|instrucciones) (?:del?|de los) (?:sistema|desarrollador...)
         (?:ejecuta|ejecute|invoca|llama a)\b.{0,40}\b(?:herramientas?|comandos?)""",
     entity=r"teléfono|correo|email|dirección|llamo|llama|nombre|número|cumpleaños",
@@ -367,6 +375,8 @@ GERMAN = Language(
     question=r"^(?:was|wer|wo|wann|warum|wie|welche...|kannst|könntest|hast|bist|ist|sind)",
     injection=r"""
         (?:ignorier...|vergiss|missachte) (?:\w+ ){0,4}(?:anweisungen|instruktionen|regeln|vorgaben|befehle|prompts?)
+        (?:folge|folgen sie|befolge|befolgen sie) (?:\w+ ){0,3}(?:nicht|keine...) (?:\w+ ){0,3}(?:anweisungen|regeln
+        |vorgaben)|(?:befolge|befolgen sie) (?:\w+ ){0,3}(?:anweisungen|regeln|vorgaben) nicht|neue anweisung...:
         (?:system|entwickler)(?:[- ]?(?:prompt|nachricht|anweisung...|meldung))
         (?:führe|starte|rufe)\b.{0,40}\b(?:tools?|werkzeuge?|befehle?|kommandos?)""",
     entity=r"telefon...|e-?mail...|adresse|heiße|heisse|heißt|name|nummer|geburtstag",
@@ -402,6 +412,8 @@ FRENCH = Language(
     question=r"^(?:est-ce|qu['’]est|que|qui|où|quand|pourquoi|comment|quel...|peux-tu|pouvez-vous)",
     injection=r"""
         (?:ignore|ignorez|oublie|oubliez|néglige) (?:\w+ ){0,4}(?:instructions|consignes|règles|directives|ordres)
+        ne (?:suis|suivez|respecte|respectez) (?:pas|plus) (?:\w+ ){0,3}(?:instructions|consignes|règles|directives)
+        nouvelles (?:instructions|consignes) ?:
         (?:message|invite|prompt|instructions?) (?:du|de) (?:système|développeur)
         (?:exécute|exécutez|lance|lancez|appelle|appelez)\b.{0,40}\b(?:outils?|commandes?)""",
     entity=r"téléphone|e-?mail|courriel|adresse|appelle|nom|numéro|anniversaire",
@@ -439,6 +451,8 @@ RUSSIAN = Language(
     injection=r"""
         (?:игнорируй...|проигнорируй...|забудь|забудьте|отмени) (?:\w+ ){0,4}(?:инструкци...
         |указани...|правила|команды|подсказк...)
+        не (?:следуй|выполняй|слушай|соблюдай)(?:те)? (?:\w+ ){0,3}(?:инструкци...|указани...|правил...)
+        нов... инструкци...:
         (?:системн... (?:промпт|сообщени...|подсказк...|инструкци...))|сообщени... разработчик...
         (?:выполни|запусти|вызови)(?:те)?\b.{0,40}\b(?:инструмент...|команд...|скрипт...)""",
     entity=r"телефон...|почт...|адрес...|зовут|имя|номер...|день рождения",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from lamella.text.recalled import has_delimiter
 from lamella.text.segment import fold, is_unspaced
+from lamella_memory_lancedb.capture.disguises import readings
 from lamella_memory_lancedb.capture.languages import LANGUAGES
 from lamella_memory_lancedb.store.memory import Category
 
@@ -16,7 +17,10 @@ _MOST_EMOJI = 3
 _EMOJI = re.compile("[\U0001f300-\U0001f9ff\u2600-\u27bf]")
 _SENTENCE = re.compile(r"[^.!?。！？…\n]+(?:[.](?=\S)[^.!?。！？…\n]+)*[.!?。！？…]*")
 _QUESTION_MARKS = ("?", "？")
-_TAGS = re.compile(r"<\s*/?\s*(?:system|assistant|developer|tool|function|relevant-memories|recalled-memory)\b", re.I)
+_TAGS = re.compile(
+    r"<\s*/?\s*(?:system|assistant|developer|tool|function|relevant[-‐‑ ]memories|recalled[-‐‑ ]memory)\b|"
+    r"\[ ?/?inst ?\]|<\s*(?:im start|im end|begin of|end of|endoftext)"
+)
 _LIST_LINE = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+\S", re.MULTILINE)
 # Scaffolding: what programs put into a conversation.
 _SCAFFOLD = re.compile(
@@ -48,9 +52,13 @@ def is_worth_keeping(text: str, max_chars: int, triggers: Sequence[str] = ()) ->
 
 
 def is_injection(text: str) -> bool:
-    """Whether a text tries to steer a model rather than to inform it."""
-    flat = " ".join(fold(text).split())
-    return bool(_TAGS.search(text)) or any(language.steers.search(flat) for language in LANGUAGES)
+    """Whether a text tries to steer a model rather than to inform it, by what it says or by tags."""
+    return any(_TAGS.search(reading) for reading in readings(text)) or steers(text)
+
+
+def steers(text: str) -> bool:
+    """Whether a text says what a model is to do against its instructions."""
+    return any(language.steers.search(reading) for reading in readings(text) for language in LANGUAGES)
 
 
 def category_of(text: str) -> Category:
