@@ -10,15 +10,17 @@ import pytest
 from qmd_programs import Scene
 
 from lamella.testing import MemoryBackendContract
+from lamella.testing.contract.files import FilesContract
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a contract's tests with several values, all but the first are slow: each starts programs."""
+    """Slow parts of the contract, since each test starts programs: what files hold, which the core reads for all
+    backends, and of tests with several values all but the first."""
     seen: set[tuple[type, str]] = set()
     for item in items:
         if isinstance(item, pytest.Function) and item.cls and issubclass(item.cls, MemoryBackendContract):
-            if (item.cls, item.originalname) in seen:
+            if (item.cls, item.originalname) in seen or hasattr(FilesContract, item.originalname):
                 item.add_marker(pytest.mark.slow)
             seen.add((item.cls, item.originalname))
 

@@ -14,7 +14,7 @@ from lamella_qmd_backend.collections import Collection
 from lamella_qmd_backend.config import QUERY, SEARCH, SECTION, SEMANTIC, Config
 from lamella_qmd_backend.faults import Kind, QmdFailed, failure_of
 from lamella_qmd_backend.mcp import MOST_SUBS, McpChild, NoServer
-from lamella_qmd_backend.output import Result, parse_results
+from lamella_qmd_backend.output import Result, is_nothing, parse_results
 from lamella_qmd_backend.program import Version
 from lamella_qmd_backend.questions import Sub, expandable, keyword_subs, meaning_sub, whole_sub
 from lamella_qmd_backend.runner import INDEX, Runner
@@ -166,8 +166,8 @@ class Asker:
         cap = self._config.limits.output_chars
         ran = self._runner().run(*INDEX, command, *arguments, "--", text, timeout=question.seconds, cap=cap)
         results = None if ran.overflowed else parse_results(ran.out, ran.err)
-        # A crash or a time-out after the whole answer takes nothing from it.
-        if results is None or (ran.code != 0 and not results):
+        # A crash or a time-out after the whole answer takes nothing from it. Who says plainly that there is nothing has answered, too.
+        if results is None or (ran.code != 0 and not results and not (ran.code == 1 and is_nothing(ran.out))):
             raise failure_of(ran, f"qmd {command}")
         return results
 

@@ -77,6 +77,11 @@ def parse_results(out: str, err: str = "") -> list[Result] | None:
     return [] if any(_NOTHING.fullmatch(line.strip()) for line in lines) else None
 
 
+def is_nothing(out: str) -> bool:
+    """Whether a text says that there are no results, and nothing else."""
+    return _NOTHING.fullmatch(without_ansi(out).strip()) is not None
+
+
 def results_of(items: list[Any]) -> list[Result]:
     """Results among decoded JSON values, each file once."""
     found = (_result(item) for item in items)
