@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from attrs import frozen
 
 from lamella.config.schema import PluginsSection, SlotsSection
 from lamella.plugins import hookimpl
-from lamella.plugins.catalog import load_plugins
+from lamella.plugins.catalog import entry_points, load_plugins
 from lamella.plugins.hooks import Hooks
 from lamella.types import hooks as h
 from lamella.types.events import PluginFault
@@ -345,6 +346,7 @@ def wraps(self: Any) -> Any:
         (given(agent_end=hookimpl(wraps, wrapper=True)), "error: plugin given: agent_end is a hook wrapper"),
         (given(agent_end=hookimpl(wraps, hookwrapper=True)), "error: plugin given: agent_end is a hook wrapper"),
         (given(register_tools=hookimpl(nothing_async)), "register_tools is async; this hook is called without"),
+        (given(Config=dict, agent_end=hookimpl(nothing)), "its Config is <class 'dict'>, expected an attrs class"),
         (given(priority="high", agent_end=hookimpl(nothing)), "has the priority 'high', expected a whole number"),
         (given(priority=0.5, agent_end=hookimpl(nothing)), "has the priority 0.5, expected a whole number"),
     ],
@@ -373,3 +375,40 @@ def test_settings_of_a_plugin_that_is_made_already_are_told_to_do_nothing() -> N
     assert told(plugin()) == []
     (line,) = told(plugin(), given={"sides": 3})
     assert line.startswith("warning: plugins.config.given: these settings do not reach the plugin")
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def unspeakable(*_: Any, **__: Any) -> Any:
+    raise Unspeakable
+
+
+def verbose(*_: Any, **__: Any) -> Any:
+    raise ValueError("first\n  second\n")
+
+
+@pytest.mark.parametrize(
+    ("raises", "said"), [(unspeakable, "Unspeakable: (it cannot be shown)"), (verbose, "ValueError: first second")]
+)
+def test_whatever_an_error_says_is_one_line(raises: Any, said: str) -> None:
+    catalog = load_plugins(PluginsSection(), sources=[Entry("at-import", raises)], slot_chosen=False)
+    assert catalog.records[0].reason == f"cannot be imported: {said}"
+    faults: list[PluginFault] = []
+    assert asyncio.run(hooks_with("input", raises, faults).input(h.Input("x"), HOST)).text == "x"
+    assert faults[0].error == said
+
+
+@pytest.mark.parametrize("owner", ["lamella-memory-core", "Lamella_Memory.Core"])
+def test_of_two_plugins_of_one_name_its_namesake_is_taken(
+    owner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for distribution, value in (("aaa", "aaa:plugin"), (owner, "zzz:plugin")):
+        folder = tmp_path / f"{distribution}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(f"[lamella.plugins]\nmemory-core = {value}\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert [entry.value for entry in entry_points()] == ["zzz:plugin", "aaa:plugin"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -145,7 +146,15 @@ def load_plugins(
 
 
 def entry_points() -> list[importlib.metadata.EntryPoint]:
-    return sorted(importlib.metadata.entry_points(group=GROUP), key=lambda e: (e.name, e.value))
+    """Those of the group by name. Of several with one name the one of `lamella-NAME` comes first: what
+    lamella tells people to install."""
+    found = importlib.metadata.entry_points(group=GROUP)
+    return sorted(found, key=lambda e: (e.name, not _is_namesake(e), e.value))
+
+
+def _is_namesake(entry: importlib.metadata.EntryPoint) -> bool:
+    name = entry.dist.name if entry.dist is not None else ""
+    return re.sub(r"[-_.]+", "-", name).lower() == f"{CORE}-{entry.name}"
 
 
 def _own_version() -> str:
@@ -229,7 +238,7 @@ def _load(found: _Found, settings: PluginsSection, problems: list[Problem]) -> P
         return _load_unguarded(found, settings, problems)
     except (Exception, SystemExit) as error:
         log.warning("plugin %s cannot be loaded", found.name, exc_info=True)
-        text = f"cannot be loaded: {type(error).__name__}: {error}"
+        text = f"cannot be loaded: {describe(error)}"
         problems.append(Problem(f"plugin {found.name}", text))
         return _failed(found, text)
 
@@ -254,7 +263,7 @@ def _load_unguarded(found: _Found, settings: PluginsSection, problems: list[Prob
         target = found.source.load()
     except (Exception, SystemExit) as error:
         log.warning("plugin %s cannot be imported", found.name, exc_info=True)
-        return failed(f"cannot be imported: {type(error).__name__}: {error}")
+        return failed(f"cannot be imported: {describe(error)}")
     slot = getattr(target, "slot", "") or ""
     if slot and slot not in SLOTS:
         return failed(f"fills an unknown slot {slot!r}; slots are: {', '.join(SLOTS)}")
@@ -269,7 +278,7 @@ def _load_unguarded(found: _Found, settings: PluginsSection, problems: list[Prob
         plugin = _instance(target, config)
     except (Exception, SystemExit) as error:
         log.warning("plugin %s cannot be started", found.name, exc_info=True)
-        return failed(f"cannot be started: {type(error).__name__}: {error}")
+        return failed(f"cannot be started: {describe(error)}")
     if wrong := objection(plugin):
         return failed(wrong)
     priority = getattr(plugin, "priority", None) or 0
@@ -305,6 +314,8 @@ def _configure(target: Any, name: str, settings: PluginsSection) -> tuple[Any, l
     if not inspect.isclass(target):
         text = "these settings do not reach the plugin, which is made already; give its class instead of an object"
         return None, [Problem(path, text, level="warning")] if section else []
+    if not attrs.has(config_class):
+        return None, [Problem(f"plugin {name}", f"its Config is {config_class!r:.100}, expected an attrs class")]
     return structure(config_class, section, path=path)
 
 

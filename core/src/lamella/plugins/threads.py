@@ -21,14 +21,22 @@ class Escaped(Exception):
     """Code of others raised something that would end a program, a task or an iteration."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(f"raised {type(error).__name__}({str(error)!r})")
+        super().__init__(f"raised {type(error).__name__}({_text(error)!r})")
 
 
 def describe(error: BaseException) -> str:
     """An error of code of others, in one line."""
-    text = str(error) if isinstance(error, Escaped) else f"{type(error).__name__}: {error}"
+    text = _text(error) if isinstance(error, Escaped) else f"{type(error).__name__}: {_text(error)}"
     hint = error.hint if isinstance(error, LamellaError) else ""
     return f"{text} ({hint})" if hint else text
+
+
+def _text(error: BaseException) -> str:
+    """What an error says, which is code of others too."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - `__str__` of others may raise anything
+        return "(it cannot be shown)"
 
 
 class OutOfTime(Exception):
