@@ -329,6 +329,30 @@ async def test_a_compaction_neither_loses_nor_doubles(tmp_path: Path) -> None:
         assert stored(runtime) == ["I prefer green tea", "My locker number is 31.", "I hate liver"]
 
 
+@pytest.mark.parametrize(("settings", "kept"), [({}, []), ({"capture_in_groups": True}, ["I prefer green tea"])])
+async def test_what_is_said_in_a_group_is_kept_only_if_the_owner_wants_it(
+    tmp_path: Path, settings: dict[str, Any], kept: list[str]
+) -> None:
+    model = scripted(["Fine."] * 3)
+    async with agent(tmp_path, model, auto_capture=True, **settings) as runtime:
+        await runtime.ask("I prefer green tea", key=GROUP)
+        assert stored(runtime) == kept
+        await runtime.ask("Which tea do I prefer, the green one?")
+    # What came from a group is told as such in private.
+    assert ("[preference, said in a group] I prefer green tea" in shown(model)) is bool(kept)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_prompts_of_schedules_are_nobodys_words(tmp_path: Path, fails: bool) -> None:
+    replies = ["Fine.", {"error": "no", "status": 400} if fails else "Fine.", "Fine."]
+    async with agent(tmp_path, scripted(replies), auto_capture=True, auto_recall=False) as runtime:
+        await runtime.ask("I prefer green tea")
+        async with runtime.session(trigger="cron") as session:
+            await session.prompt("Remember that my report is due every Friday")
+        await runtime.ask("My locker number is 31.")
+        assert stored(runtime) == ["I prefer green tea", "My locker number is 31."]
+
+
 async def test_a_failed_run_keeps_nothing_until_a_later_one_succeeds(tmp_path: Path) -> None:
     model = scripted([{"error": "no", "status": 400}, "Fine."])
     async with agent(tmp_path, model, auto_capture=True) as runtime:

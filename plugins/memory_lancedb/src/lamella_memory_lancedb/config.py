@@ -78,6 +78,9 @@ class Config:
     owners: tuple[str, ...] = setting((), "With scope shared: only memories of these agents; empty: of all.")
     auto_recall: bool = setting(True, "Search memories for each prompt, and put what is found before it.")
     auto_capture: bool = setting(False, "Keep what users say of lasting interest, after each turn.")
+    capture_in_groups: bool = setting(
+        False, "With auto_capture: keep also what is said in group and channel chats, whoever says it."
+    )
     recall_limit: int = setting(3, "Most memories that are recalled for a prompt.", check=between(1, 20))
     recall_threshold: float = setting(
         0.33, "Memories below it are not recalled: likeness, and up to 0.4 for common words.", check=between(0, 1.4)

@@ -27,13 +27,19 @@ _NEEDED = ("memory_recall", "memory_store")
 
 def memory_sections(config: Config) -> tuple[PromptSection, ...]:
     """The section of the system prompt, the same in every turn, so that providers can cache it."""
-    text = _TEXT.format(
+    private = _text(config, config.auto_capture)
+    public = _text(config, config.auto_capture and config.capture_in_groups)
+    if not config.private_in_groups:
+        public += _IN_PUBLIC
+    return (
+        PromptSection("memory", private, order=400, chats=PRIVATE_CHATS, needs_tools=_NEEDED),
+        PromptSection("memory", public, order=400, chats=SHARED_CHATS, needs_tools=_NEEDED),
+    )
+
+
+def _text(config: Config, captured: bool) -> str:
+    return _TEXT.format(
         whose=_WHOSE[config.scope],
         recall=_RECALLED if config.auto_recall else "",
-        capture=_CAPTURED if config.auto_capture else "",
-    )
-    public = text if config.private_in_groups else text + _IN_PUBLIC
-    return (
-        PromptSection("memory", text, order=400, chats=PRIVATE_CHATS, needs_tools=_NEEDED),
-        PromptSection("memory", public, order=400, chats=SHARED_CHATS, needs_tools=_NEEDED),
+        capture=_CAPTURED if captured else "",
     )

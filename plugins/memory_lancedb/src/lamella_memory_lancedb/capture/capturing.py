@@ -13,7 +13,7 @@ from lamella.text.recalled import without_blocks
 from lamella.types.entries import Entry
 from lamella.types.events import Notice
 from lamella.types.hooks import AgentEnded
-from lamella.types.host import Host
+from lamella.types.host import SHARED_CHATS, Host
 from lamella.types.messages import UserMessage, text_of
 from lamella_memory_lancedb.capture.signs import category_of, is_worth_keeping
 from lamella_memory_lancedb.keeping import Kept
@@ -50,17 +50,21 @@ class Capturer:
         self._memories = memories
 
     async def turn_ended(self, event: AgentEnded, host: Host) -> None:
-        """Keep what is worth it, and remember in the transcript how far that went. What a failed turn's user
-        said is looked at when a later turn succeeds."""
-        if not event.success or host.turn.trigger != "user":
+        """Keep what is worth it, and remember in the transcript how far that went.
+
+        What a failed turn's user said is looked at when a later turn succeeds. Prompts of heartbeats and
+        schedules are nobody's words, and what others say in a group is not the user's.
+        """
+        turn = host.turn
+        if turn.chat_type in SHARED_CHATS and not self._memories.config.capture_in_groups:
             return
-        entries = host.entries()
-        said = said_since(entries, host.latest_entry(CURSOR))
-        if not said:
+        fresh = said_since(host.entries(), host.latest_entry(CURSOR))
+        prompts = 0 if turn.trigger == "user" else sum(isinstance(m, UserMessage) for m in event.messages)
+        said = fresh[: max(len(fresh) - prompts, 0)]
+        if not fresh or (said and not event.success):
             return
         config = self._memories.config
         worth = [s for s in said if is_worth_keeping(s.text, config.capture_max_chars, config.capture_triggers)]
-        turn = host.turn
         origins = [
             Origin(turn.agent_id, "capture", turn.session_key, turn.session_id, s.entry_id, turn.chat_type)
             for s in worth
@@ -78,7 +82,7 @@ class Capturer:
             created = [k.memory.id for k in kept if k.action == "created" and k.memory is not None]
             if created:
                 host.emit(Notice("captured", f"{len(created)} memories captured", {"ids": created}))
-        host.append_entry(CURSOR, {"entry": said[-1].entry_id})
+        host.append_entry(CURSOR, {"entry": fresh[-1].entry_id})
 
     def _keep(self, worth: Sequence[Said], origins: Sequence[Origin]) -> list[Kept]:
         keep = self._memories.keeper.keep
