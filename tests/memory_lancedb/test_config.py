@@ -31,6 +31,7 @@ def problems(tmp_path: Path, **settings: Any) -> str:
         ({"auto_recall": "yes please"}, ("auto_recall",)),
         ({"scope": "fleet"}, ("scope", "fleet", "agent, session, shared")),
         ({"uri": "ftp://host/x"}, ("uri", "s3://, gs:// or az://")),
+        ({"uri": "~nobody-of-this-name/x"}, ("uri", "no user of the name behind ~")),
         ({"uri": "s3://${LAMELLA_TEST_UNSET}/x"}, ("uri", "LAMELLA_TEST_UNSET")),
         ({"storage_options": {"key": "${LAMELLA_TEST_UNSET}"}}, ("storage_options", "key", "LAMELLA_TEST_UNSET")),
         ({"recall_threshold": 2}, ("recall_threshold", "0 to 1.4")),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from memories import memories_in, texts_on_disk
 
+from lamella.errors import MemoryUnavailable
 from lamella.types.memory import SearchQuery
 from lamella_memory_lancedb.service import Memories
 from lamella_memory_lancedb.store import database
@@ -132,3 +133,100 @@ def test_an_index_of_words_that_is_missing_is_made_again(tmp_path: Path) -> None
     shutil.rmtree(tmp_path / "agents/main/lancedb/memories.lance/_indices")
     found = memories_in(tmp_path).search(SearchQuery("when does the gate close"))
     assert found.hits[0].snippet == "The gate closes at eight" and found.degraded is None
+
+
+# --- folders that are damaged, foreign or closed -------------------------------------------------------------
+
+
+def is_said(memories: Memories, *expected: str) -> None:
+    """Every door tells the same, with what to do, and nothing is written."""
+    for act in (
+        lambda: memories.search(SearchQuery("tea")),
+        lambda: memories.keeper.keep("My bicycle is red", OWN),
+        memories.page,
+        memories.forget_all,
+        memories.sync,
+    ):
+        with pytest.raises(MemoryUnavailable) as said:
+            act()
+        assert said.value.hint and all(part in str(said.value) for part in expected), str(said.value)
+        assert ".rs:" not in str(said.value)
+    problem = memories.status()["problem"]
+    assert all(part in problem for part in expected)
+
+
+def test_a_file_in_place_of_the_folder_is_said(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.write_text("in the way")
+    is_said(memories_in(tmp_path, uri=str(place)), str(place))
+    assert place.read_text() == "in the way"
+
+
+def test_a_name_that_no_folder_can_have_is_said(tmp_path: Path) -> None:
+    is_said(memories_in(tmp_path, uri=str(tmp_path / ("x" * 300))), "File name too long")
+
+
+def test_a_folder_that_may_not_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memories = memories_in(tmp_path)
+    memories.keeper.keep("I prefer tea", OWN)
+    memories.close()
+
+    def closed(path: Path, *arguments: object, **named: object) -> object:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for name in ("stat", "mkdir"):  # tests may run as root, who may do everything
+        monkeypatch.setattr(Path, name, closed)
+    is_said(memories_in(tmp_path), "Permission denied")
+
+
+@pytest.mark.parametrize("part", ["_versions/*", "data/*"])
+@pytest.mark.parametrize("damage", ["truncated", "gone"])
+def test_damage_is_said_with_the_table(tmp_path: Path, part: str, damage: str) -> None:
+    memories = memories_in(tmp_path)
+    for text in STAYS:
+        memories.keeper.keep(text, OWN)
+    memories.close()
+    table = tmp_path / "agents/main/lancedb/memories.lance"
+    files = [path for path in table.glob(part) if path.is_file()]
+    if damage == "gone" and part.startswith("data"):
+        files[0].unlink()
+    else:
+        for path in files:
+            path.write_bytes(path.read_bytes()[:9])
+    is_said(memories_in(tmp_path), str(table))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"x": 1, "vector": [1.0, 2.0]},
+        {"id": 7, "text": "hello", "importance": "high", "createdAt": "2024-01-01", "vector": [1.0, 2.0]},
+    ],
+)
+def test_a_table_of_something_else_is_left_alone(tmp_path: Path, row: dict[str, Any]) -> None:
+    import lancedb
+
+    folder = tmp_path / "agents/main/lancedb"
+    lancedb.connect(str(folder)).create_table("memories", [row])
+    is_said(memories_in(tmp_path), "not of memories", "createdAt")
+    left = lancedb.connect(str(folder))
+    assert left.open_table("memories").to_arrow().drop_columns(["vector"]).to_pylist() == [
+        {name: value for name, value in row.items() if name != "vector"}
+    ]
+    assert not (folder / "memories_v0.lance").exists()
+
+
+def test_damaged_tombstones_are_told_apart(tmp_path: Path) -> None:
+    memories = memories_in(tmp_path)
+    for text in STAYS:
+        memories.keeper.keep(text, OWN)
+    memories.forget(memories.page(0, 1))
+    memories.close()
+    for path in (tmp_path / "agents/main/lancedb/forgotten.lance").rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"junk")
+    second = memories_in(tmp_path)
+    assert second.search(SearchQuery("tea gate")).hits
+    with pytest.raises(MemoryUnavailable, match=r"forgotten\.lance"):
+        second.forget(second.page())
+    assert len(second.page()) == 1

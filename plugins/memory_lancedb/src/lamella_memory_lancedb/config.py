@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from attrs import Attribute, Factory, field, frozen
@@ -32,11 +33,16 @@ def expanded(text: str) -> str:
 
 
 def _uri(_instance: Any, _attribute: Attribute[Any], value: str) -> None:
-    found = _SCHEME.match(expanded(value).strip())
+    text = expanded(value).strip()
+    found = _SCHEME.match(text)
     if found and found[1].lower() not in REMOTE_SCHEMES:
         raise ValueError("expected a folder, or a URI that begins with s3://, gs:// or az://")
     if "\0" in value:
         raise ValueError("expected a path without NUL characters")
+    try:
+        Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError("expected a folder; there is no user of the name behind ~") from None
 
 
 def _options(_instance: Any, _attribute: Attribute[Any], value: Mapping[str, str]) -> None:

@@ -290,9 +290,9 @@ class Memories:
     # --- within -------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        if not self.store.is_there():
-            return  # lancedb takes seconds to load, and there is nothing yet to be found with it
         try:
+            if not self.store.is_there():
+                return  # lancedb takes seconds to load, and there is nothing yet to be found with it
             load()
             self.vectors.make_missing()
             self.find("memory", 1)

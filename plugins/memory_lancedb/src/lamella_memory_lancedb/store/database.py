@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 # lancedb takes a missing vector for a bad one, unless it is told that it may be missing.
 MISSING_IS_NULL = "null"
 _MOST_ERROR_CHARS = 200
+_OWN_PLACE = re.compile(r",? /\S+\.rs:\d+:\d+$")
 # Of nothing at all, lancedb warns: readers of old versions fail. Here they read again.
 _NO_OLD_VERSIONS = timedelta(milliseconds=1)
 log = logging.getLogger(__name__)
@@ -39,10 +41,9 @@ class Database:
     def table(self, name: str) -> Any | None:
         """A table's handle, which sees what other processes write; None when there is no such table."""
         if name not in self._tables:
-            folder = self.location.folder
-            if folder is not None and not (folder / f"{name}.lance").exists():
+            if not self.location.holds(name):
                 return None  # lancedb takes seconds to load: an empty memory needs none of it
-            opened = self.guarded(lambda: _open(self._connected(), name))
+            opened = self.guarded(lambda: _open(self._connected(), name), name)
             if opened is None:
                 return None
             self._tables[name] = opened
@@ -64,7 +65,7 @@ class Database:
             log.info("reading %s again", name, exc_info=True)
             self._tables.pop(name, None)
             again = self.table(name)
-            return otherwise if again is None else self.guarded(lambda: action(again))
+            return otherwise if again is None else self.guarded(lambda: action(again), name)
 
     def write(self, name: str, data: pa.Table) -> Any:
         """Put rows in place of a table, or make one of them; a reader sees the old rows or the new ones."""
@@ -81,19 +82,19 @@ class Database:
         self._tables.pop(name, None)
         self.guarded(lambda: self._connected().drop_table(name))
 
-    def guarded(self, action: Callable[[], T]) -> T:
-        """Do something with LanceDB; what it raises becomes `MemoryUnavailable`."""
+    def guarded(self, action: Callable[[], T], name: str = "") -> T:
+        """Do something with LanceDB; what it raises becomes `MemoryUnavailable`, which names the table if it is
+        told."""
         try:
             return action()
         except LamellaError:
             raise
         except Exception as error:  # see `read`
             log.warning("lancedb at %s", self.location.shown, exc_info=True)
-            said = (str(error) or type(error).__name__).split("\n")[0].replace(self.location.uri, self.location.shown)
-            said = said if len(said) <= _MOST_ERROR_CHARS else said[:_MOST_ERROR_CHARS] + "..."
+            said = _said(error).replace(self.location.uri, self.location.shown)
+            place = f"{self.location.shown}/{name}.lance" if name else self.location.shown
             raise MemoryUnavailable(
-                f"the memories at {self.location.shown} cannot be used: {said}",
-                hint="Check the folder or address, its credentials, and that there is room.",
+                f"the memories at {place} cannot be used: {said}", hint=_hint(self.location)
             ) from error
 
     def close(self) -> None:
@@ -127,6 +128,18 @@ def load() -> None:
         import lancedb  # noqa: F401
     except ImportError as error:
         raise MissingExtra("memory-lancedb", "lamella-memory-lancedb") from error
+
+
+def _said(error: Exception) -> str:
+    """What LanceDB says, without the places in its own sources."""
+    said = _OWN_PLACE.sub("", (str(error) or type(error).__name__).split("\n")[0])
+    return said if len(said) <= _MOST_ERROR_CHARS else said[:_MOST_ERROR_CHARS] + "..."
+
+
+def _hint(location: Location) -> str:
+    if location.is_remote:
+        return "Check the address and its credentials."
+    return "Check its permissions and that there is room. If it is damaged, put a copy in its place, or move it away."
 
 
 def _connect(location: Location) -> Any:

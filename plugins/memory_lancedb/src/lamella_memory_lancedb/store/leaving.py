@@ -23,7 +23,7 @@ class Owed:
         self._path = location.folder / _NAME if location.folder is not None else None
 
     def is_there(self) -> bool:
-        return self._path is not None and self._path.exists()
+        return self._path is not None and _exists(self._path)
 
     def begin(self) -> None:
         if self._path is not None:
@@ -38,6 +38,14 @@ class Owed:
     def end(self) -> None:
         if self._path is not None:
             self._path.unlink(missing_ok=True)
+
+
+def _exists(path: Path) -> bool:
+    """False too for a folder that cannot be looked into: whoever writes there is told."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def leave_nothing(table: Any, folder: Path, name: str) -> None:

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from attrs import field, frozen
 
-from lamella_memory_lancedb.config import Config, expanded
+from lamella.errors import MemoryUnavailable
+from lamella_memory_lancedb.config import SECTION, Config, expanded
 
 _FOLDER = "lancedb"
 
@@ -28,6 +29,22 @@ class Location:
     @property
     def is_remote(self) -> bool:
         return self.folder is None
+
+    def holds(self, table: str) -> bool:
+        """Whether there is, or may be, a table of that name. Raises `MemoryUnavailable` for a folder that cannot
+        be looked into."""
+        if self.folder is None:
+            return True
+        try:
+            (self.folder / f"{table}.lance").stat()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise MemoryUnavailable(
+                f"{self.shown} cannot be read: {error.strerror or error}",
+                hint=f"Check its permissions, and {SECTION}.uri, which names a folder.",
+            ) from error
+        return True
 
 
 def locate(config: Config, state_dir: Path) -> Location:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lamella.errors import MemoryUnavailable
 from lamella_memory_lancedb.store.memory import Memory, is_id, new_id, text_hash
 from lamella_memory_lancedb.store.schema import (
     LIGHT,
+    MEMORIES,
     VECTOR,
     label_of,
     memories_schema,
@@ -50,19 +52,25 @@ def rewritten(
 
 def from_openclaw(old: pa.Table, agent: str) -> pa.Table:
     """The rows of a table as OpenClaw's plugin of this name writes it: ids and times stay; its vectors go,
-    since it does not say whose they are."""
+    since it does not say whose they are. Raises `MemoryUnavailable` for a table of anything else."""
+    lacking = [name for name, fits in _OPENCLAW.items() if not _has(old.schema, name, fits)]
+    if lacking:
+        raise MemoryUnavailable(
+            f"there is a table {MEMORIES} that is not of memories: it lacks {', '.join(lacking)}",
+            hint="Choose another folder for plugins.config.memory-lancedb.uri.",
+        )
     memories = []
     for row in old.to_pylist():
-        text = str(row.get("text") or "")
-        if row.get("id") == "__schema__" or not text.strip():
+        text = str(row["text"] or "")
+        if row["id"] == "__schema__" or not text.strip():
             continue
-        created = int(row.get("createdAt") or 0)
+        created = int(row["createdAt"] or 0)
         memories.append(
             Memory(
-                str(row["id"]) if is_id(str(row.get("id"))) else new_id(),
+                str(row["id"]) if is_id(str(row["id"])) else new_id(),
                 text,
                 text_hash(text),
-                float(row.get("importance") or 0.7),
+                float(row["importance"] or 0.7),
                 str(row.get("category") or "other"),
                 created,
                 created,
@@ -71,6 +79,23 @@ def from_openclaw(old: pa.Table, agent: str) -> pa.Table:
             )
         )
     return memory_rows(memories, [None] * len(memories), memories_schema("", 1))
+
+
+def _has(schema: pa.Schema, name: str, fits: Callable[[pa.DataType], bool]) -> bool:
+    return name in schema.names and fits(schema.field(name).type)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+# The columns that tell a table of OpenClaw.
+_OPENCLAW: dict[str, Callable[[pa.DataType], bool]] = {
+    "id": pa.types.is_string,
+    "text": pa.types.is_string,
+    "importance": _is_number,
+    "createdAt": _is_number,
+}
 
 
 def pruned(older: pa.Table, memories: pa.Table) -> pa.Table:

@@ -61,8 +61,7 @@ class Store:
 
     def is_there(self) -> bool:
         """Whether there is, or may be, a table. Loads nothing."""
-        folder = self.location.folder
-        return folder is None or (folder / f"{MEMORIES}.lance").exists()
+        return self.location.holds(MEMORIES)
 
     def label(self) -> Label | None:
         """What the table says of itself; None when there is none. A table of an older version is brought up
