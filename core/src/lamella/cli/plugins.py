@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,8 +34,7 @@ def list_plugins(common: CommonOptions, as_json: bool) -> None:
     runtime = open_runtime(common)
     records = runtime.catalog.records
     if as_json:
-        problems = [{"key": p.path, "message": p.message, "level": p.level} for p in runtime.catalog.problems]
-        Out.json({"plugins": [r.to_json() for r in records], "problems": problems})
+        Out.json({"plugins": [r.to_json() for r in records], "problems": _as_json(runtime.catalog.problems)})
         return
     rows = [[r.name, r.version or "-", r.state, r.slot or "-", ", ".join(r.hooks) or "-", _remark(r)] for r in records]
     print_table(rows, ["NAME", "VERSION", "STATE", "SLOT", "HOOKS", "REMARK"])
@@ -48,6 +48,10 @@ def list_plugins(common: CommonOptions, as_json: bool) -> None:
         print_table(settings, ["SETTING", "VALUE"])
     for problem in runtime.catalog.problems:
         click.echo(f"{problem.level}: {problem}", err=True)
+
+
+def _as_json(problems: Iterable[Problem]) -> list[dict[str, str]]:
+    return [{"key": p.path, "message": p.message, "level": p.level} for p in problems]
 
 
 def _remark(record: Any) -> str:
@@ -74,8 +78,7 @@ def check(common: CommonOptions, as_json: bool) -> int:
         runtime.close()
     broken = any(p.level == "error" for p in found)
     if as_json:
-        problems = [{"key": p.path, "message": p.message, "level": p.level} for p in found]
-        Out.json({"ok": not broken, "problems": problems})
+        Out.json({"ok": not broken, "problems": _as_json(found)})
         return 1 if broken else 0
     for problem in found:
         click.echo(f"{problem.level}: {problem}", err=True)
