@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.text.recalled import without_blocks
 from lamella_memory_lancedb.capture.disguises import without_unseen
 from lamella_memory_lancedb.capture.languages import LANGUAGES
 from lamella_memory_lancedb.capture.signs import category_of, is_injection, is_worth_keeping, weight
 
 DATA = Path(__file__).parents[1] / "data" / "lancedb"
+CASES = Path(__file__).parents[1] / "data" / "cases"
 VECTORS = json.loads((DATA / "vectors.json").read_text(encoding="utf-8"))["vectors"]
 # Where the design says otherwise: Chinese has signs too, and short words of a sentence count as words.
 OTHERWISE = {"我喜欢简洁的回答，请记住": True}
@@ -36,16 +36,9 @@ def test_categories_as_openclaw_has_them(given_: dict[str, str], output: str) ->
     assert category_of(given_["text"]) == output
 
 
-@pytest.mark.parametrize("case", json.loads((DATA / "languages.json").read_text(encoding="utf-8")), ids=str)
+@pytest.mark.parametrize("case", json.loads((CASES / "K115/messages.json").read_text(encoding="utf-8")), ids=str)
 def test_messages_in_several_languages(case: dict[str, Any]) -> None:
     assert is_worth_keeping(case["text"], 500) is case["store"]
-
-
-@pytest.mark.parametrize("case", json.loads((DATA / "blocks.json").read_text(encoding="utf-8")), ids=str)
-def test_recalled_blocks_are_nobodys_words(case: dict[str, Any]) -> None:
-    text = without_blocks(case["content"])
-    kept = text if is_worth_keeping(text, 500) else None
-    assert kept == case["captured"]
 
 
 @pytest.mark.parametrize(

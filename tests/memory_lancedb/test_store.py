@@ -32,7 +32,7 @@ from lamella_memory_lancedb.store.memory import (
     text_hash,
 )
 
-DATA = Path(__file__).parents[1] / "data" / "lancedb"
+CASES = Path(__file__).parents[1] / "data" / "cases"
 OWN = Origin("main", "test")
 
 
@@ -50,7 +50,7 @@ def stored(memories: Memories) -> list[str]:
 def test_saying_it_again_adds_nothing_and_changes_nothing(tmp_path: Path) -> None:
     memories = memories_in(tmp_path)
     first = None
-    for add in json.loads((DATA / "adds.json").read_text(encoding="utf-8")):
+    for add in json.loads((CASES / "K118/adds.json").read_text(encoding="utf-8")):
         keep(memories, add["text"])
         rows = memories.page()
         assert len(rows) == add["rows"], add["text"]
@@ -146,7 +146,7 @@ def test_an_empty_memory_answers_nothing_and_makes_no_folder(tmp_path: Path) -> 
 
 
 def test_a_score_is_the_cosine_and_unrelated_is_near_none(tmp_path: Path) -> None:
-    store = json.loads((DATA / "store.json").read_text(encoding="utf-8"))
+    store = json.loads((CASES / "K150/store.json").read_text(encoding="utf-8"))
     embedder = GivenVectors({row["text"]: row["vector"] for row in store["rows"]}, 4)
     embedder.given[store["query"]["text"]] = store["query"]["vector"]
     memories = memories_in(tmp_path, embedder)

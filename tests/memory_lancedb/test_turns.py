@@ -32,6 +32,7 @@ from lamella_memory_lancedb.service import Memories
 from lamella_memory_lancedb.store.memory import Memory, Origin
 
 DATA = Path(__file__).parents[1] / "data" / "lancedb"
+CASES = Path(__file__).parents[1] / "data" / "cases"
 KEY = "plugins.config.memory-lancedb"
 GROUP = "agent:main:discord:group:7"
 
@@ -169,7 +170,7 @@ async def test_only_the_words_of_the_user_are_looked_for(tmp_path: Path) -> None
 
 
 async def test_thresholds_and_limits_are_kept(tmp_path: Path) -> None:
-    data = json.loads((DATA / "store.json").read_text(encoding="utf-8"))
+    data = json.loads((CASES / "K150/store.json").read_text(encoding="utf-8"))
     embedder = GivenVectors({r["text"]: r["vector"] for r in data["rows"]}, 4)
     embedder.given[data["query"]["text"]] = data["query"]["vector"]
     for settings, expected in (({}, 1), ({"recall_threshold": 0}, 3), ({"recall_threshold": 0, "recall_limit": 2}, 2)):
@@ -179,6 +180,17 @@ async def test_thresholds_and_limits_are_kept(tmp_path: Path) -> None:
             await runtime.ask(data["query"]["text"])
         text = shown(model)
         assert text.count("[fact]") == expected and "1. [fact] Seed order 55" in text
+
+
+async def test_what_has_nothing_to_do_with_a_prompt_is_never_put_before_it(tmp_path: Path) -> None:
+    data = json.loads((CASES / "K150/store.json").read_text(encoding="utf-8"))
+    embedder = GivenVectors({r["text"]: r["vector"] for r in data["rows"]}, 4)
+    embedder.given[data["query"]["text"]] = data["query"]["vector"]
+    model = scripted(["Fine."])
+    async with agent(tmp_path, model, embedder) as runtime:
+        keep(runtime, *(row["text"] for row in data["rows"][:-1]))
+        await runtime.ask(data["query"]["text"])
+    assert shown(model) == data["query"]["text"]
 
 
 async def test_a_store_without_what_fits_leaves_the_prompt_as_it_is(tmp_path: Path) -> None:
@@ -376,7 +388,7 @@ async def test_recall_and_capture_together_do_not_feed_each_other(tmp_path: Path
         assert sum("<relevant-memories>" in text for text in requests) <= 1
 
 
-@pytest.mark.parametrize("case", json.loads((DATA / "blocks.json").read_text(encoding="utf-8")), ids=str)
+@pytest.mark.parametrize("case", json.loads((CASES / "K114/messages.json").read_text(encoding="utf-8")), ids=str)
 async def test_blocks_that_users_paste_are_not_their_words(tmp_path: Path, case: dict[str, Any]) -> None:
     async with agent(tmp_path, scripted(["Fine."]), auto_capture=True) as runtime:
         await runtime.ask(case["content"])
@@ -397,6 +409,14 @@ async def test_turns_that_nobody_said_are_not_captured(tmp_path: Path) -> None:
         async with runtime.session(trigger="heartbeat") as session:
             await session.prompt("I prefer green tea")
         assert stored(runtime) == []
+
+
+async def test_messages_in_several_languages_are_kept_as_they_were_said(tmp_path: Path) -> None:
+    cases = json.loads((CASES / "K115/messages.json").read_text(encoding="utf-8"))
+    async with agent(tmp_path, scripted(["Fine."] * len(cases)), auto_capture=True, auto_recall=False) as runtime:
+        for case in cases:
+            await runtime.ask(case["text"])
+        assert stored(runtime) == [case["text"] for case in cases if case["store"]]
 
 
 async def test_more_triggers_and_longer_messages(tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ def check_memory(runtime: Runtime) -> Iterator[Finding]:
         text = str(error).removeprefix(f"{runtime.settings.memory.backend}: ")
         yield Finding("error", where, f"{text}{hint}", command or "lamella plugins list")
         return
+    where = f"memory backend {facts.get('backend') or runtime.settings.memory.backend}"
     if problem := facts.get("problem"):
         yield Finding("warning", where, str(problem), _command(str(problem)) or "lamella memory status")
     if failed := facts.get("lastError"):
