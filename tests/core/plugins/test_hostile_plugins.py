@@ -17,7 +17,10 @@ from lamella.plugins.catalog import entry_points, load_plugins
 from lamella.plugins.hooks import Hooks
 from lamella.types import hooks as h
 from lamella.types.events import PluginFault
+from lamella.types.memory import BackendRegistration, EmbedderRegistration
 from lamella.types.messages import AssistantMessage, TextBlock, UserMessage
+from lamella.types.model import ModelProvider
+from lamella.types.tools import Tool
 
 HOST: Any = None
 
@@ -412,3 +415,33 @@ def test_of_two_plugins_of_one_name_its_namesake_is_taken(
         (folder / "entry_points.txt").write_text(f"[lamella.plugins]\nmemory-core = {value}\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert [entry.value for entry in entry_points()] == ["zzz:plugin", "aaa:plugin"]
+
+
+WRONG_OBJECTS = [
+    ("register_tools", Tool(5, "d", {}, leave), "Tool 5 with name=5, expected a string"),
+    ("register_tools", Tool("t", None, {}, leave), "Tool 't' with description=None, expected a string"),
+    ("register_tools", Tool("t", "d", "text", leave), "Tool 't' with parameters='text', expected a mapping"),
+    ("register_tools", Tool("t", "d", {}, 5), "Tool 't' with run=5, expected a function"),
+    ("register_memory_backends", BackendRegistration(5, leave), "BackendRegistration 5 with name=5"),
+    ("register_memory_backends", BackendRegistration("b", 5), "BackendRegistration 'b' with factory=5"),
+    ("register_embedders", EmbedderRegistration("e", 5), "EmbedderRegistration 'e' with factory=5"),
+    ("register_models", ModelProvider("m", 5), "ModelProvider 'm' with factory=5, expected a function"),
+    ("register_token_estimators", h.TokenEstimator("e", 5), "TokenEstimator 'e' with estimate=5, expected a function"),
+    ("register_commands", h.Command("c", "s", 5), "Command 'c' with run=5, expected a function"),
+    ("prompt_sections", h.PromptSection("s", None), "PromptSection 's' with text=None, expected a string"),
+    (
+        "prompt_sections",
+        h.PromptSection("s", "t", order="first"),
+        "PromptSection 's' with order='first', expected a whole",
+    ),
+]
+
+
+@pytest.mark.parametrize(("hook", "item", "said"), WRONG_OBJECTS)
+def test_an_object_with_a_wrong_field_is_left_out(hook: str, item: Any, said: str) -> None:
+    faults: list[PluginFault] = []
+    plugin = type("Bad", (), {"name": "bad", hook: hookimpl(lambda self: [item])})()
+    catalog = load_plugins(PluginsSection(), extra=[plugin], sources=(), slot_chosen=False)
+    assert getattr(Hooks(catalog, on_fault=faults.append), hook)(None) == []
+    assert [f.plugin for f in faults] == ["bad"]
+    assert said in faults[0].error and faults[0].error.endswith("; left out")

@@ -6,7 +6,7 @@ Everything here is pure. A check returns what is wrong, or an empty string.
 from __future__ import annotations
 
 import operator
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, get_args
 
@@ -20,7 +20,7 @@ MESSAGE_TYPES: tuple[type, ...] = get_args(Message)
 _BLOCK_TYPES: tuple[type, ...] = get_args(Block)
 _READY = (str, bytes, Mapping, list, tuple, Awaitable)
 # What the annotations of answers and messages ask for. Others are not looked at.
-_KINDS: Mapping[Any, tuple[tuple[type, ...], str]] = {
+_KINDS: Mapping[Any, tuple[tuple[Any, ...], str]] = {
     "str": ((str,), "a string"),
     "str | None": ((str, NoneType), "a string"),
     "int": ((int,), "a whole number"),
@@ -28,6 +28,17 @@ _KINDS: Mapping[Any, tuple[tuple[type, ...], str]] = {
     "JsonObject | None": ((Mapping, NoneType), "a mapping"),
     "tuple[Block, ...]": ((tuple,), "a tuple of blocks"),
     "str | tuple[Block, ...]": ((str, tuple), "a string or a tuple of blocks"),
+    **dict.fromkeys(
+        (
+            "ToolFunction",
+            "ModelFactory",
+            "BackendFactory",
+            "EmbedderFactory",
+            "Callable[[Message], int]",
+            "Callable[[str], Any]",
+        ),
+        ((Callable,), "a function"),
+    ),
 }
 
 
@@ -46,7 +57,7 @@ def settled(answer: Any) -> Any:
 
 
 def flaw(answer: Any) -> str:
-    """What is wrong with the fields of an answer, a message or a block."""
+    """What is wrong with the fields of an answer, a message, a block, or an object that is registered."""
     if not attrs.has(type(answer)):
         return ""
     for part in attrs.fields(type(answer)):
@@ -97,15 +108,6 @@ def as_edit(answer: h.ContextEdit | Iterable[Message], given: Sequence[Message])
     if messages is not None and len(messages) == len(given) and all(map(operator.is_, messages, given)):
         messages = None
     return h.ContextEdit(messages, tuple(n for n in edit.notes if isinstance(n, h.ContextNote)))
-
-
-def no_section(section: h.PromptSection) -> str:
-    """What is wrong with a section; empty when nothing is."""
-    for name, kind in (("name", str), ("text", str), ("order", int), ("note", str), ("details", Mapping)):
-        value = getattr(section, name)
-        if not isinstance(value, kind):
-            return f"returned section {section.name!r} with {name}={value!r:.100}, expected {kind.__name__}; left out"
-    return ""
 
 
 def no_file(item: Any) -> str:

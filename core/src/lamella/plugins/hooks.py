@@ -27,7 +27,6 @@ from lamella.plugins.answers import (
     is_lazy,
     merge_additions,
     no_file,
-    no_section,
     settled,
     what_stands,
 )
@@ -319,9 +318,7 @@ class Hooks:
 
     # --- start-up --------------------------------------------------------------------------------------
 
-    def _collect(
-        self, hook: str, expected: type[T], context: Any, objection: Callable[[T], str] = lambda _item: ""
-    ) -> list[tuple[str, T]]:
+    def _collect(self, hook: str, expected: type[T], context: Any) -> list[tuple[str, T]]:
         """(plugin, object) of everything that the implementations return and nothing is wrong with."""
         collected: list[tuple[str, T]] = []
         for implementation in self._implementations[hook]:
@@ -329,8 +326,11 @@ class Hooks:
             for item in self._listed(hook, implementation, result, expected) or ():
                 if not isinstance(item, expected):
                     self._fault(implementation, hook, f"returned {type(item).__name__}, expected {expected.__name__}")
-                elif wrong := objection(item):
-                    self._fault(implementation, hook, wrong)
+                elif wrong := flaw(item):
+                    name = getattr(item, "name", "")
+                    self._fault(
+                        implementation, hook, f"returned {expected.__name__} {name!r:.100} with {wrong}; left out"
+                    )
                 else:
                     collected.append((implementation.plugin, item))
         return collected
@@ -388,7 +388,7 @@ class Hooks:
         return context.files
 
     def prompt_sections(self, context: h.PromptContext) -> list[tuple[str, h.PromptSection]]:
-        return self._collect("prompt_sections", h.PromptSection, context, no_section)
+        return self._collect("prompt_sections", h.PromptSection, context)
 
     def open_memory(self, context: h.MemoryContext) -> MemoryService | None:
         """The memory service of the plugin in slot `memory`; None without one, or when it failed."""

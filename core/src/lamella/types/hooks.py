@@ -339,7 +339,7 @@ class Command:
 
     name: str
     summary: str
-    run: Any = field(repr=False)
+    run: Callable[[str], Any] = field(repr=False)
 
 
 @frozen(slots=True)
