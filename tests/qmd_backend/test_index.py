@@ -159,6 +159,37 @@ def test_a_broken_database_is_put_aside_and_made_anew(scene: Scene) -> None:
     assert (scene.workspace / "MEMORY.md").exists()
 
 
+def test_an_update_that_finds_the_database_broken_makes_a_new_one(scene: Scene) -> None:
+    database(scene).write_text("no database at all")
+    report = scene.backend.sync(progress=lambda _: None)
+    assert report.ok and report.rebuilt == "its database was missing or broken" and report.chunks == 2
+    assert scene.paths("pool") == FOUND
+    assert list((scene.state / "qmd").glob("*.broken"))
+
+
+def test_a_sync_that_is_asked_for_mends_settings_and_an_emptied_database(scene: Scene) -> None:
+    database(scene).write_text("{}")
+    settings(scene).write_text("collections: [")
+    problem = scene.backend.status()["problem"]
+    assert "Failed to parse" in problem and "`lamella memory index` mends it" in problem
+    assert scene.backend.sync(progress=lambda _: None).chunks == 2
+    assert "memory" in json.loads(settings(scene).read_text("utf-8"))["collections"]
+
+
+def test_the_working_folder_may_be_removed(scene: Scene) -> None:
+    assert scene.paths("pool") == FOUND
+    shutil.rmtree(scene.state / "qmd" / "run")
+    assert scene.paths("pool") == FOUND
+
+
+def test_a_state_that_is_a_folder_is_named(scene: Scene) -> None:
+    path = scene.state / "qmd" / "state.json"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(MemoryUnavailable, match=r"state\.json cannot be used: Is a directory"):
+        scene.search("pool")
+
+
 def test_a_database_that_is_gone_is_made_anew(scene: Scene) -> None:
     shutil.rmtree(database(scene).parent)
     assert scene.paths("pool") == FOUND
@@ -174,10 +205,26 @@ def test_a_database_that_was_emptied_is_filled_again(scene: Scene) -> None:
     assert len(scene.qmd.calls_of("status")) == checks + 1, "that it is full is found out once"
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 99, "files": {}}', '{"format": 1, "files": {"a": 1}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"format": 99, "files": {}}',
+        '{"format": 1, "files": {"a": 1}}',
+        '{"format": 1, "files": {"a": [1e999, 1]}}',
+        '{"format": 1, "files": {}, "generation": "x"}',
+        '{"format": 1, "files": {}, "generation": -1}',
+        '{"format": 1, "files": {}, "updated_at": NaN}',
+        '{"format": 1, "files": {}, "unknown": 1}',
+    ],
+)
 def test_a_state_that_cannot_be_read_is_none(scene: Scene, text: str) -> None:
-    (scene.state / "qmd" / "state.json").write_text(text)
+    path = scene.state / "qmd" / "state.json"
+    path.write_text(text)
     assert [h.path for h in scene.another().search(SearchQuery("pool")).hits] == FOUND
+    assert json.loads(path.read_text())["documents"] == 2
 
 
 def test_a_busy_database_is_tried_again(scene: Scene) -> None:
@@ -327,5 +374,6 @@ def test_the_wait_after_failures_doubles_up_to_an_hour(make: Callable[..., Scene
         path = scene.state / "qmd" / "state.json"
         state = json.loads(path.read_text())
         waits.append(round((state["embed_after"] - before) / 60))
-        path.write_text(json.dumps({**state, "embed_after": 0.0}))
+        failures = number + 1 if number < 6 else 10_000
+        path.write_text(json.dumps({**state, "embed_after": 0.0, "embed_failures": failures}))
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]

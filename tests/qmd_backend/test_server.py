@@ -117,6 +117,22 @@ def test_without_a_server_of_use_the_command_line_is_asked(served: Scene, mode: 
     assert served.backend.status()["qmdServer"].startswith("not available: ")
 
 
+def test_a_server_that_is_killed_as_it_starts_is_tried_again(served: Scene) -> None:
+    served.qmd.play("sigsegv", "mcp")
+    assert served.paths("pool") == FOUND, "the command line is asked meanwhile"
+    served.qmd.play("", "mcp")
+    assert served.paths("pool") == FOUND
+    assert len(served.qmd.queries) == 1 and served.backend.status()["qmdServer"] == "running"
+
+
+def test_a_server_that_is_killed_whenever_it_starts_is_given_up(served: Scene) -> None:
+    served.qmd.play("sigsegv", "mcp")
+    for _ in range(5):
+        assert served.paths("pool") == FOUND
+    assert len(servers(served)) == 3
+    assert served.backend.status()["qmdServer"] == "not available: qmd mcp was killed by signal 11"
+
+
 def test_old_versions_are_asked_by_the_command_line(make: Callable[..., Scene]) -> None:
     scene = make(mcp=True)
     scene.qmd.be("2.0.1")

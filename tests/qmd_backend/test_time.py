@@ -99,15 +99,38 @@ while not Path("pid").exists() or not Path("pid").read_text():
 )
 
 
-@pytest.mark.parametrize(("code", "interrupted"), [(IN_THE_MIDDLE, True), (IN_A_THREAD, False)])
-def test_the_program_ends_with_its_caller(tmp_path: Path, code: str, interrupted: bool) -> None:
+@pytest.mark.parametrize(
+    ("code", "sent"),
+    [
+        (IN_THE_MIDDLE, signal.SIGINT),
+        (IN_THE_MIDDLE, signal.SIGTERM),
+        (IN_THE_MIDDLE, signal.SIGKILL),
+        (IN_A_THREAD, None),
+    ],
+)
+def test_the_program_ends_with_its_caller(tmp_path: Path, code: str, sent: signal.Signals | None) -> None:
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
     wait_for(lambda: (tmp_path / "pid").exists() and bool((tmp_path / "pid").read_text()))
-    if interrupted:
-        process.send_signal(signal.SIGINT)
+    if sent is not None:
+        process.send_signal(sent)
     _, told = process.communicate(timeout=60)
-    assert (b"KeyboardInterrupt" in told) == interrupted
+    assert (b"KeyboardInterrupt" in told) == (sent == signal.SIGINT)
     wait_for(lambda: is_gone(int((tmp_path / "pid").read_text())))
+
+
+LEAVES_A_WORKER = """
+import subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+print(worker.pid, flush=True)
+sys.exit(3)
+"""
+
+
+def test_a_worker_that_outlives_its_launcher_is_killed(tmp_path: Path) -> None:
+    runner = Runner([sys.executable, "-c", LEAVES_A_WORKER], dict(os.environ), tmp_path)
+    ran = runner.run(timeout=60, cap=100)
+    assert ran.code == 3 and not ran.timed_out
+    wait_for(lambda: is_gone(int(ran.out)))
 
 
 def test_output_that_floods_is_drained_and_cut(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from lamella_qmd_backend.runner import INDEX, Runner
 _OLD_TERMS = 6  # searches of one word each, which is what old versions can do; each starts a process
 _AT_ONCE = 2
 _RANK_CONSTANT = 60
+_MOST_STARTS = 3  # of a server that is killed whenever it starts
 
 
 @frozen(slots=True)
@@ -57,6 +58,7 @@ class Asker:
         self._version = version
         self._child: tuple[str, Runner, McpChild] | None = None
         self._no_server = ""
+        self._failed_starts = 0
         self._closing = threading.Lock()
 
     @property
@@ -101,7 +103,9 @@ class Asker:
             try:
                 return self._ask_server(question, subs)
             except NoServer as error:
-                self._no_server = f"not available: {error}"
+                self._failed_starts += 1
+                if error.for_good or self._failed_starts == _MOST_STARTS:
+                    self._no_server = f"not available: {error}"
         if mode == SEARCH:
             return self._run(question, SEARCH, subs[0].text)
         if self._version().has_structured_queries:
@@ -136,7 +140,7 @@ class Asker:
                 return child
             self.close()
         child = McpChild(runner, self._config.limits.output_chars, question.deadline)
-        self._child = question.identity, runner, child
+        self._child, self._failed_starts = (question.identity, runner, child), 0
         try:
             folders = child.folders(question.deadline)
         except BaseException:
@@ -166,7 +170,8 @@ class Asker:
         cap = self._config.limits.output_chars
         ran = self._runner().run(*INDEX, command, *arguments, "--", text, timeout=question.seconds, cap=cap)
         results = None if ran.overflowed else parse_results(ran.out, ran.err)
-        # A crash or a time-out after the whole answer takes nothing from it. Who says plainly that there is nothing has answered, too.
+        # A crash or a time-out after the whole answer takes nothing from it, nor does an error that is called one
+        # because nothing was found.
         if results is None or (ran.code != 0 and not results and not (ran.code == 1 and is_nothing(ran.out))):
             raise failure_of(ran, f"qmd {command}")
         return results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -110,7 +111,7 @@ class QmdBackend:
         wait = self._config.update.timeout_seconds if patient else _IMPATIENT_SECONDS
         told = self._until_closed(progress)
         with self._folder_faults():
-            done = self._private.update(force=force, vectors=patient, wait=wait, progress=told)
+            done = self._private.update(force=force, again=patient, vectors=patient, wait=wait, progress=told)
         if done is not None:
             self._background.embed()
             return report_of(done)
@@ -290,7 +291,8 @@ class QmdBackend:
         try:
             yield
         except OSError as error:
-            raise QmdFailed(f"{self._index.folder} cannot be used: {error.strerror or error}") from error
+            place = os.fsdecode(error.filename) if error.filename else self._index.folder
+            raise QmdFailed(f"{place} cannot be used: {error.strerror or error}") from error
 
     def _private_index(self) -> PrivateIndex:
         assert self._private is not None

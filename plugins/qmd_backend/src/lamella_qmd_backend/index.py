@@ -59,6 +59,8 @@ class Updated:
 class PrivateIndex:
     """An index of lamella's own for one agent. Several threads and processes may use it."""
 
+    mended_by = "`lamella memory index` mends it."
+
     def __init__(self, context: BackendContext, config: Config) -> None:
         self._context = context
         self._config = config
@@ -143,7 +145,7 @@ class PrivateIndex:
                 return None
             scan = self.look()
             try:
-                done = self._update(scan, told, force=force, again=again)
+                done = self._mended_update(scan, told, force=force, again=again)
             except QmdFailed as failed:
                 if not self._closed:
                     self._note_failure(failed)
@@ -180,12 +182,8 @@ class PrivateIndex:
     def move_aside(self, reason: str) -> None:
         """Put a broken database aside, so that the next update makes a new one. The files are untouched."""
         with self._held("update", self._config.update.busy_seconds) as mine:
-            state = self._states.read()
-            if not mine or not self.database(state).exists():
-                return
-            broken = put_aside(self.folder, state.generation)
-            self._states.write(evolve(state, settings="", files={}, error=reason, error_at=0.0, updated_at=0.0))
-            log.warning("QMD's index is broken (%s); it was moved to %s and is made anew", reason, broken)
+            if mine:
+                self._put_aside(reason)
 
     def close(self) -> None:
         with self._starting:
@@ -196,7 +194,7 @@ class PrivateIndex:
     def _new_runner(self, generation: int) -> Runner:
         command = locate(self._config.command)
         cache = self.cache(generation)
-        for folder in (self.folder / "config", self.folder / "run", cache / "qmd"):
+        for folder in (self.folder / "config", cache / "qmd"):
             folder.mkdir(parents=True, exist_ok=True)
         models = self._config.models
         if any(name.startswith("hf:") for name in (models.embed, models.generate, models.rerank)):
@@ -207,6 +205,25 @@ class PrivateIndex:
         if self._closed:
             runner.stop()
         return runner
+
+    def _put_aside(self, reason: str) -> bool:
+        """Whether there was a database to put aside."""
+        state = self._states.read()
+        if not self.database(state).exists():
+            return False
+        broken = put_aside(self.folder, state.generation)
+        self._states.write(evolve(state, settings="", files={}, error=reason, error_at=0.0, updated_at=0.0))
+        log.warning("QMD's index is broken (%s); it was moved to %s and is made anew", reason, broken)
+        return True
+
+    def _mended_update(self, scan: Scan, told: ProgressListener, *, force: bool, again: bool) -> Updated:
+        """An update; when it finds the database broken, a new index."""
+        try:
+            return self._update(scan, told, force=force, again=again)
+        except QmdFailed as failed:
+            if failed.kind is not Kind.CORRUPT or force or not self._put_aside(str(failed)):
+                raise
+        return self._update(scan, told, force=force, again=again)
 
     def _update(self, scan: Scan, told: ProgressListener, *, force: bool, again: bool) -> Updated:
         state = self.state()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,14 +15,18 @@ from typing import Any
 from lamella_qmd_backend.faults import Kind, QmdFailed, first_line, kind_of
 from lamella_qmd_backend.output import Result, results_of
 from lamella_qmd_backend.questions import Sub
-from lamella_qmd_backend.runner import INDEX, Runner
+from lamella_qmd_backend.runner import INDEX, Runner, ends_before, exit_code
 
 MOST_SUBS = 10  # QMD refuses more in one request
 _PROTOCOL = "2025-06-18"
 
 
 class NoServer(Exception):
-    """This qmd does not serve what is needed; its command line may."""
+    """This qmd does not serve what is needed; its command line may. `for_good`: it never will."""
+
+    def __init__(self, reason: str, *, for_good: bool = True) -> None:
+        super().__init__(reason)
+        self.for_good = for_good
 
 
 class McpChild:
@@ -40,17 +43,18 @@ class McpChild:
         try:
             self._begin(deadline)
         except QmdFailed as failed:
+            code = exit_code(self._process)
             self.close()
             if failed.kind is Kind.TIME:
                 raise
-            raise NoServer(str(failed)) from failed
+            raise NoServer(str(failed), for_good=code is None or 0 <= code <= 128) from failed
         except BaseException:
             self.close()
             raise
 
     @property
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return exit_code(self._process) is None
 
     def query(self, subs: Sequence[Sub], collections: Sequence[str], limit: int, deadline: float) -> list[Result]:
         """The results of at most `MOST_SUBS` searches, fused. Raises `QmdFailed`."""
@@ -161,9 +165,9 @@ class McpChild:
                     raise QmdFailed("qmd mcp took too long", Kind.TIME)
 
     def _gone(self) -> QmdFailed:
-        try:
-            code = self._process.wait(0.5)
-        except subprocess.TimeoutExpired:
+        ends_before(self._process, time.monotonic() + 0.5)
+        code = exit_code(self._process)
+        if code is None:
             return QmdFailed("qmd mcp closed its pipes")
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         return QmdFailed(f"qmd mcp {how}")

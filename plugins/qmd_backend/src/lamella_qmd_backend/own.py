@@ -22,6 +22,8 @@ _KNOWN_SECONDS = 300.0
 class OwnIndex:
     """Collections of the user's, by the names that are configured."""
 
+    mended_by = "It is your own index, which lamella leaves as it is."
+
     def __init__(self, context: BackendContext, config: Config) -> None:
         self._context = context
         self._config = config
@@ -43,7 +45,6 @@ class OwnIndex:
             if self._runner is None:
                 command = locate(self._config.command)
                 # A folder of its own, so that no `.qmd` of a workspace takes the place of the user's index.
-                (self.folder / "run").mkdir(parents=True, exist_ok=True)
                 self._runner = Runner(command, own_environment(command[0]), self.folder / "run")
                 if self._closed:
                     self._runner.stop()

@@ -21,6 +21,7 @@ from typing import Protocol
 from attrs import define, field, frozen
 
 from lamella_qmd_backend.faults import QmdFailed, not_started
+from lamella_qmd_backend.guard import GUARD
 
 INDEX = ("--index", "index")  # else a folder `.qmd` above the working folder would take its place
 _GRACE = 1.0  # seconds that a killed group has to go, and pipes have to close after their program ended
@@ -67,8 +68,7 @@ class Runner:
         try:
             timed_out = not _drain(process, begun + timeout, out, err)
         finally:
-            whole = not timed_out and not out.overflowed
-            self.finish(process, kill=not whole)
+            self.finish(process)
         return Ran(
             process.returncode if process.returncode is not None else -signal.SIGKILL,
             out.text(),
@@ -84,6 +84,7 @@ class Runner:
             if self._stopped:
                 raise QmdFailed("the memory was closed")
             try:
+                self._folder.mkdir(parents=True, exist_ok=True)
                 process = subprocess.Popen(
                     [*self.command, *arguments],
                     stdin=subprocess.PIPE if talk else subprocess.DEVNULL,
@@ -98,13 +99,13 @@ class Runner:
                 raise not_started(self.command[0], error) from error
             self._running.add(process)
             _ALIVE.add(process)
+            GUARD.add(process.pid)
         return process
 
-    def finish(self, process: subprocess.Popen[bytes], *, kill: bool = True) -> None:
-        """Reap a process, after killing its group if need be, and close its pipes."""
+    def finish(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill what is left of a process's group, reap it, and close its pipes."""
         try:
-            if kill:
-                _kill(process)
+            _kill(process)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_GRACE)
         finally:
@@ -115,6 +116,7 @@ class Runner:
             with self._lock:
                 self._running.discard(process)
                 _ALIVE.discard(process)
+                GUARD.remove(process.pid)
 
     def stop(self) -> None:
         """Kill all that runs; nothing starts afterwards."""
@@ -123,6 +125,34 @@ class Runner:
             running = tuple(self._running)
         for process in running:
             _kill(process)
+
+
+def exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    """How a process has ended, negative for a signal; None while it runs.
+
+    It is not reaped where the system allows that, so that its number stays that of its group, which can be killed.
+    """
+    if process.returncode is not None or not hasattr(os, "waitid"):
+        return process.poll()
+    try:
+        ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return process.poll()
+    if ended is None:
+        return None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+def ends_before(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    """Wait for a process, without reaping it. False: the deadline came first."""
+    pause = 0.0005
+    while exit_code(process) is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(pause, left))
+        pause = min(2 * pause, _POLL)
+    return True
 
 
 def _kill_all() -> None:
@@ -168,15 +198,11 @@ def _drain(process: subprocess.Popen[bytes], deadline: float, out: _Sink, err: _
                     selector.unregister(key.fileobj)
             if out.overflowed:
                 return True
-            if not ready and process.poll() is not None:
+            if not ready and exit_code(process) is not None:
                 ended = ended or now
                 if now - ended > _GRACE:  # a process that outlived it holds the pipes
                     return True
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return False
-    return True
+    return ends_before(process, deadline)
 
 
 def _drain_with_threads(

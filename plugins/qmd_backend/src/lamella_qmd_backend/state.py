@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, field, frozen
+from attrs import asdict, field, fields, frozen
 
 from lamella.text.files import write_atomic
 
@@ -47,6 +46,12 @@ class State:
         return f"{self.generation}/{self.updated_at}"
 
 
+_KINDS: Mapping[str, Callable[[Any], Any]] = {
+    field.name: type(field.default) for field in fields(State) if field.name != "files"
+}
+_LARGEST = 253_402_300_799  # the end of the year 9999 in Unix seconds
+
+
 class StateFile:
     """Reads `state.json` when it has changed, and replaces it."""
 
@@ -77,8 +82,11 @@ def _decode(path: Path) -> State:
         document: Any = json.loads(path.read_bytes())
         if document.pop("format") != _FORMAT:
             raise ValueError("another format")
-        files = {os.fspath(name): (int(size), int(time)) for name, (size, time) in document.pop("files").items()}
-        return State(files=files, **document)
-    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+        files = {name: (int(size), int(time)) for name, (size, time) in document.pop("files").items()}
+        values = {name: _KINDS[name](value) for name, value in document.items()}
+        if not all(0 <= value <= _LARGEST for value in values.values() if not isinstance(value, str)):
+            raise ValueError("a number that none of its fields has")
+        return State(files=files, **values)
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
         log.warning("%s is not what lamella wrote (%s); QMD's index is made anew", path, error)
         return State()

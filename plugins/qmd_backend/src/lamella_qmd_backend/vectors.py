@@ -14,7 +14,7 @@ from lamella_qmd_backend.output import parse_embedded, parse_status
 from lamella_qmd_backend.runner import INDEX, Runner
 from lamella_qmd_backend.state import State
 
-_FIRST_WAIT, _LONGEST_WAIT = 60.0, 3600.0
+_FIRST_WAIT, _LONGEST_WAIT, _MOST_DOUBLINGS = 60.0, 3600.0, 6
 _LOG_CHARS = 20_000
 
 
@@ -51,6 +51,6 @@ def embed(runner: Runner, state: State, config: Config) -> Embedded:
         fields = {"embedded_at": began, "pending": pending, "embed_failures": 0, "embed_after": 0.0, "embed_error": ""}
         return Embedded(fields, parse_embedded(ran.out))
     problem = str(failure_of(ran, "qmd embed"))
-    wait = min(_FIRST_WAIT * 2**state.embed_failures, _LONGEST_WAIT)
+    wait = min(_FIRST_WAIT * 2 ** min(state.embed_failures, _MOST_DOUBLINGS), _LONGEST_WAIT)
     later = time.time() + wait
     return Embedded({"embed_failures": state.embed_failures + 1, "embed_after": later, "embed_error": problem})
