@@ -35,6 +35,7 @@ from lamella_embedders.config import Config as EmbeddersConfig
 from lamella_embedders.config import LocalSettings, RemoteSettings, SentenceTransformersSettings
 from lamella_memory_core.config import Config as MemoryCoreConfig
 from lamella_memory_lancedb.config import Config as MemoryLanceDBConfig
+from lamella_memory_lancedb.notes.config import Config as LanceDBBackendConfig
 from lamella_qmd_backend.config import Config as QmdBackendConfig
 from lamella_session_memory.config import Config as SessionMemoryConfig
 
@@ -119,6 +120,7 @@ ALL_SETTINGS = [
     *settings(SafeguardConfig, "plugins.config.compaction-safeguard"),
     *settings(ContextPruningConfig, "plugins.config.context-pruning"),
     *settings(MemoryLanceDBConfig, "plugins.config.memory-lancedb"),
+    *settings(LanceDBBackendConfig, "plugins.config.lancedb-backend"),
     *settings(SessionMemoryConfig, "plugins.config.session-memory"),
     *settings(QmdBackendConfig, "plugins.config.qmd-backend"),
     *settings(ChannelLimits, "plugins.config.history-limit.channels.CHANNEL"),

@@ -259,6 +259,8 @@ class Runtime:
 
     def require_memory(self) -> MemoryService:
         """Long-term memory. Raises `MemoryUnavailable` that says what to install."""
+        from lamella.memory.installing import distribution_of
+
         if self.memory is not None:
             return self.memory
         slot = self.settings.plugins.slots.memory
@@ -271,7 +273,7 @@ class Runtime:
             on_offer = ", ".join(sorted(self.memory_backends))
             raise MemoryUnavailable(
                 f"memory backend {backend!r} is not installed (on offer: {on_offer})",
-                hint=f"pip install lamella-{backend}-backend, or set memory.backend to one on offer",
+                hint=f"pip install {distribution_of(backend)}, or set memory.backend to one on offer",
             )
         if record is not None:
             why = record.reason or "it gave no memory"

@@ -10,6 +10,7 @@ from attrs import evolve
 from lamella.errors import MemoryUnavailable
 from lamella.memory.cooling import CoolingFile
 from lamella.memory.fallback import FallbackBackend
+from lamella.memory.installing import distribution_of
 from lamella.memory.pairing import Lazily
 from lamella.types.memory import BackendContext, MemoryBackend
 from lamella_memory_core.choices import KEYWORDS, NOBODY
@@ -79,5 +80,5 @@ def _not_installed(context: MemoryContext) -> MemoryUnavailable:
     on_offer = ", ".join(sorted(context.backends)) or "none"
     return MemoryUnavailable(
         f"memory backend {context.backend!r} is not installed (on offer: {on_offer})",
-        hint=f"pip install lamella-{context.backend}-backend, or set memory.backend to one on offer",
+        hint=f"pip install {distribution_of(context.backend)}, or set memory.backend to one on offer",
     )
