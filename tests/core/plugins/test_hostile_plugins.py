@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from attrs import frozen
 
+from lamella.cli.commands import run_command
 from lamella.config.schema import PluginsSection, SlotsSection
+from lamella.errors import LamellaError
 from lamella.plugins import hookimpl
 from lamella.plugins.catalog import entry_points, load_plugins
 from lamella.plugins.hooks import Hooks
@@ -445,3 +447,45 @@ def test_an_object_with_a_wrong_field_is_left_out(hook: str, item: Any, said: st
     assert getattr(Hooks(catalog, on_fault=faults.append), hook)(None) == []
     assert [f.plugin for f in faults] == ["bad"]
     assert said in faults[0].error and faults[0].error.endswith("; left out")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "/c", "CAP", "c:", "a\nb"])
+def test_a_command_that_nobody_can_type_is_left_out(name: str) -> None:
+    faults: list[PluginFault] = []
+    plugin = type("Bad", (), {"name": "bad", "register_commands": hookimpl(lambda self: [h.Command(name, "s", leave)])})
+    catalog = load_plugins(PluginsSection(), extra=[plugin], sources=(), slot_chosen=False)
+    context: Any = None
+    assert Hooks(catalog, on_fault=faults.append).register_commands(context) == []
+    assert "cannot be typed" in faults[0].error
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (lambda _: fail(), "command /try failed: RuntimeError: boom"),
+        (leave, "command /try failed: SystemExit: 3"),
+        (leave_async, "command /try failed: SystemExit: 3"),
+        (lambda: "x", "command /try failed: TypeError"),
+    ],
+)
+async def test_a_command_that_fails_leaves_the_chat_running(
+    lamella_runtime: Any, run: Any, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = type("Bad", (), {"name": "bad", "register_commands": hookimpl(lambda self: [h.Command("try", "s", run)])})
+    runtime = lamella_runtime(plugin)
+    assert await run_command(runtime, runtime.session(), "/try it")
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("factory", "said"),
+    [
+        (lambda _model, _settings: 5, "model provider 'mine' gave int, expected a Model"),
+        (leave, "model provider 'mine' failed for 'x': SystemExit: 3"),
+        (lambda: None, "model provider 'mine' failed for 'x': TypeError"),
+    ],
+)
+def test_a_model_provider_that_fails_is_an_error_of_lamella(lamella_runtime: Any, factory: Any, said: str) -> None:
+    plugin = given(register_models=hookimpl(lambda self: [ModelProvider("mine", factory)]))
+    with pytest.raises(LamellaError, match=said):
+        _ = lamella_runtime(plugin, model="mine/x").model

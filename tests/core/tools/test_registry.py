@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from lamella.tools.builtin import builtin_tools
 from lamella.tools.registry import ToolRegistry
 from lamella.types.tools import Tool
@@ -23,6 +25,14 @@ def test_names_that_providers_refuse_are_reported():
     registry = ToolRegistry([make("has blank"), make(""), make("x" * 65), make("fine_1-2")])
     assert registry.names == ("fine_1-2",)
     assert [r.name for r in registry.rejected] == ["has blank", "", "x" * 65]
+
+
+@pytest.mark.parametrize("parameters", [{"x": object()}, {"properties": {"\ud800": {}}}])
+def test_parameters_that_no_request_can_carry_are_reported(parameters):
+    registry = ToolRegistry()
+    rejected = registry.register(Tool("t", "d", parameters, print))
+    assert rejected is not None and "not JSON" in rejected.reason
+    assert registry.names == ()
 
 
 def test_subsets_keep_order_and_leave_out_what_is_unknown():

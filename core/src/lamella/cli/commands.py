@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from typing import TYPE_CHECKING
 
 from lamella.cli.common import Out, warn
 from lamella.cli.status import memory_backend, status_text
 from lamella.config.structure import near_match
 from lamella.errors import LamellaError
+from lamella.plugins.threads import describe
 from lamella.sessions.status import session_status
 
 if TYPE_CHECKING:
     from lamella.runtime import Runtime
     from lamella.session import Session
+    from lamella.types.hooks import Command
+
+log = logging.getLogger(__name__)
 
 BUILT_IN = {
     "help": "this list",
@@ -54,14 +59,26 @@ async def run_command(runtime: Runtime, session: Session, text: str) -> bool:
     elif name == "memory":
         _search(runtime, rest)
     elif name in runtime.commands:
-        answer = runtime.commands[name].run(rest)
-        answer = await answer if inspect.isawaitable(answer) else answer
-        if answer:
-            Out.write(str(answer))
+        await _run_of_plugin(runtime.commands[name], rest)
     else:
         known = [*BUILT_IN, *runtime.commands]
         warn(f"unknown command /{name}{near_match(name, known)}; /help lists the commands")
     return True
+
+
+async def _run_of_plugin(command: Command, rest: str) -> None:
+    """Run a plugin's command; what it raises is told, and the conversation goes on."""
+    try:
+        answer = command.run(rest)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except LamellaError:
+        raise
+    except (Exception, SystemExit) as error:
+        log.warning("command /%s failed", command.name, exc_info=True)
+        warn(f"command /{command.name} failed: {describe(error)}")
+        return
+    if answer:
+        Out.write(str(answer))
 
 
 def _search(runtime: Runtime, query: str) -> None:

@@ -5,6 +5,7 @@ Nothing here imports a provider's library: that happens when a model of it is ma
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,17 +14,20 @@ from typing import Any, cast
 from attrs import asdict, frozen
 
 from lamella.config.structure import near_match
-from lamella.errors import ConfigError, MissingExtra, Problem, UsageError
+from lamella.errors import ConfigError, LamellaError, MissingExtra, Problem, UsageError
 from lamella.models.choice import choose_model, key_source, parse_model_ref
 from lamella.models.classify import check_patterns
 from lamella.models.endpoint import Endpoint
 from lamella.models.known import DEFAULT, known_model
+from lamella.plugins.threads import describe
 from lamella.types.model import Model, ModelChoice, ModelFactory, ModelInfo, ModelProvider
 from lamella.types.model_settings import ModelOverrides, ProviderSettings
 
 __all__ = ["builtin_providers", "choose_model", "make_model", "model_info", "parse_model_ref"]
 
 KEY = "models.providers"
+
+log = logging.getLogger(__name__)
 
 
 @frozen(slots=True)
@@ -117,7 +121,8 @@ def make_model(
     """The chosen model, ready to stream.
 
     `overflow_patterns` are more regular expressions that mark an error as a full window. Raises
-    `UsageError` for an unknown provider, `MissingExtra`, or `ConfigError` for a missing key.
+    `UsageError` for an unknown provider, `MissingExtra`, `ConfigError` for a missing key, and `LamellaError`
+    when a provider of a plugin fails.
     """
     provider = providers.get(choice.provider)
     if provider is None:
@@ -129,7 +134,21 @@ def make_model(
     values = asdict(own, recurse=False)
     values["api_key"] = own.api_key or environ.get(key_source(provider, environ), "").strip()
     values["overflow_patterns"] = tuple(overflow_patterns)
-    return provider.factory(choice.model, values)
+    return _made(provider, choice.model, values)
+
+
+def _made(provider: ModelProvider, name: str, values: Mapping[str, Any]) -> Model:
+    """The model that a provider makes; whatever else it raises or gives is told as its fault."""
+    try:
+        model = provider.factory(name, values)
+    except LamellaError:
+        raise
+    except (Exception, SystemExit) as error:
+        log.warning("model provider %s failed", provider.name, exc_info=True)
+        raise LamellaError(f"model provider {provider.name!r} failed for {name!r}: {describe(error)}") from error
+    if not isinstance(model, Model):
+        raise LamellaError(f"model provider {provider.name!r} gave {type(model).__name__}, expected a Model")
+    return model
 
 
 def model_info(model: str, overrides: Mapping[str, ModelOverrides], default: ModelInfo = DEFAULT) -> ModelInfo:

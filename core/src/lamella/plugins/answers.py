@@ -6,6 +6,7 @@ Everything here is pure. A check returns what is wrong, or an empty string.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, get_args
@@ -18,6 +19,7 @@ from lamella.types.messages import Block, Message
 
 MESSAGE_TYPES: tuple[type, ...] = get_args(Message)
 _BLOCK_TYPES: tuple[type, ...] = get_args(Block)
+_COMMAND = re.compile(r"[^\s/A-Z:][^\sA-Z:]*")
 _READY = (str, bytes, Mapping, list, tuple, Awaitable)
 # What the annotations of answers and messages ask for. Others are not looked at.
 _KINDS: Mapping[Any, tuple[tuple[Any, ...], str]] = {
@@ -75,6 +77,14 @@ def _content_flaw(content: str | Sequence[Any]) -> str:
     if odd is not None:
         return f"a block that is {type(odd).__name__}"
     return next(filter(None, map(flaw, content)), "")
+
+
+def command_flaw(command: h.Command) -> str:
+    """What is wrong with a slash command: its fields, or a name that nobody can type."""
+    wrong = flaw(command)
+    if not wrong and not _COMMAND.fullmatch(command.name):
+        wrong = "a name that cannot be typed, expected small letters without blanks and without the slash"
+    return wrong
 
 
 def what_stands(answer: Any) -> h.ToolCallVerdict | h.CompactionResult | None:

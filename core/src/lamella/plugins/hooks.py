@@ -22,6 +22,7 @@ from lamella.errors import Problem
 from lamella.plugins import hookspecs
 from lamella.plugins.answers import (
     as_edit,
+    command_flaw,
     edit_flaw,
     flaw,
     is_lazy,
@@ -318,7 +319,9 @@ class Hooks:
 
     # --- start-up --------------------------------------------------------------------------------------
 
-    def _collect(self, hook: str, expected: type[T], context: Any) -> list[tuple[str, T]]:
+    def _collect(
+        self, hook: str, expected: type[T], context: Any, objection: Callable[[T], str] = flaw
+    ) -> list[tuple[str, T]]:
         """(plugin, object) of everything that the implementations return and nothing is wrong with."""
         collected: list[tuple[str, T]] = []
         for implementation in self._implementations[hook]:
@@ -326,7 +329,7 @@ class Hooks:
             for item in self._listed(hook, implementation, result, expected) or ():
                 if not isinstance(item, expected):
                     self._fault(implementation, hook, f"returned {type(item).__name__}, expected {expected.__name__}")
-                elif wrong := flaw(item):
+                elif wrong := objection(item):
                     name = getattr(item, "name", "")
                     self._fault(
                         implementation, hook, f"returned {expected.__name__} {name!r:.100} with {wrong}; left out"
@@ -371,7 +374,7 @@ class Hooks:
         return self._collect("register_token_estimators", h.TokenEstimator, context)
 
     def register_commands(self, context: h.RegistrationContext) -> list[tuple[str, h.Command]]:
-        return self._collect("register_commands", h.Command, context)
+        return self._collect("register_commands", h.Command, context, command_flaw)
 
     # --- the system prompt -----------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+import msgspec
 from attrs import frozen
 
 from lamella.types.model import ToolSpec
@@ -49,6 +50,10 @@ class ToolRegistry:
             return "a name has 1 to 64 letters, digits, _ or -"
         if tool.name in self._tools:
             return f"the name is taken by {self._tools[tool.name].owner}"
+        try:
+            msgspec.json.encode((tool.description, dict(tool.parameters)))
+        except (TypeError, ValueError, RecursionError) as error:
+            return f"its description and parameters are not JSON: {error}"
         return None
 
     @property
