@@ -491,10 +491,19 @@ class Runtime:
         self.notify("index_recovered", f"{damage.message}: {damage.recovered} sessions recovered{kept}")
 
     def close(self) -> None:
-        """Close memory. May be called more than once."""
-        if self._memory_open and self.memory is not None:
+        """Close memory. May be called more than once. What goes wrong then is told: the work is done."""
+        if not self._memory_open or self.memory is None:
+            return
+        self._memory_open = False
+        try:
             self.memory.close()
-            self._memory_open = False
+        except Exception as error:
+            from lamella.plugins.threads import describe
+            from lamella.types.events import PluginFault
+
+            log.warning("memory could not be closed", exc_info=True)
+            owner = self.catalog.slot("memory")
+            self._fault(PluginFault(owner.name if owner else "", "open_memory", f"closing: {describe(error)}"))
 
     async def __aenter__(self) -> Runtime:
         return self

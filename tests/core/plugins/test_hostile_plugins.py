@@ -489,3 +489,20 @@ def test_a_model_provider_that_fails_is_an_error_of_lamella(lamella_runtime: Any
     plugin = given(register_models=hookimpl(lambda self: [ModelProvider("mine", factory)]))
     with pytest.raises(LamellaError, match=said):
         _ = lamella_runtime(plugin, model="mine/x").model
+
+
+def test_a_memory_that_fails_at_closing_hides_nothing_that_was_done(lamella_runtime: Any) -> None:
+    class Memory:
+        search = read = append = sync = status = lambda self, *_, **__: {}
+
+        def close(self) -> None:
+            fail()
+
+    plugin = given(slot="memory", open_memory=hookimpl(lambda self: Memory()))
+    runtime = lamella_runtime(plugin, settings={"plugins.slots.memory": "given"}, allow_faults=True)
+    assert runtime.require_memory().status() == {}
+    heard: list[Any] = []
+    runtime.listeners.append(heard.append)
+    runtime.close()
+    runtime.close()
+    assert [(f.plugin, f.error) for f in heard] == [("given", "closing: RuntimeError: boom")]
