@@ -115,6 +115,14 @@ def test_an_index_that_is_replaced_during_a_search_is_asked_again(
     assert scene.paths("pool") == FOUND and asked == 2
 
 
+def test_an_index_that_was_never_finished_is_removed(scene: Scene) -> None:
+    unfinished = scene.state / "qmd" / "cache-7" / "qmd"
+    unfinished.mkdir(parents=True)
+    scene.write("memory/new.md", "x\n")
+    assert scene.backend.sync().added == 1
+    assert not unfinished.exists() and scene.paths("pool") == FOUND
+
+
 def test_a_failed_rebuild_leaves_the_old_index(scene: Scene) -> None:
     old = database(scene)
     scene.qmd.play("exit1", "update")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from qmd_programs import Scene, is_gone, wait_for
 from lamella.errors import MemoryUnavailable
 from lamella.types.memory import SearchQuery
 from lamella_qmd_backend.config import Limits, Update
+from lamella_qmd_backend.guard import Guard
 from lamella_qmd_backend.runner import Runner
 
 SHORT = Limits(timeout_seconds=0.7)
@@ -133,6 +135,23 @@ def test_a_worker_that_outlives_its_launcher_is_killed(tmp_path: Path) -> None:
     wait_for(lambda: is_gone(int(ran.out)))
 
 
+NOBODY = 1 << 30  # more than any process has as its number
+
+
+def test_a_guard_that_was_killed_is_replaced() -> None:
+    guard = Guard()
+    guard.add(NOBODY)
+    first = guard._shell
+    assert first is not None
+    first.kill()
+    first.wait(30)
+    guard.remove(NOBODY)
+    with subprocess.Popen(["sleep", "3600"], start_new_session=True) as program:
+        guard.add(program.pid)
+        guard.close()
+        assert program.wait(30) == -signal.SIGKILL
+
+
 def test_output_that_floods_is_drained_and_cut(tmp_path: Path) -> None:
     code = "import sys; sys.stderr.write('e' * 5_000_000 + 'end'); print('o' * 5_000_000)"
     runner = Runner([sys.executable, "-c", code], dict(os.environ), tmp_path)
@@ -167,6 +186,22 @@ def test_the_first_index_is_waited_for_within_bounds(make: Callable[..., Scene])
     scene.qmd.play("", "update")
     wait_for(lambda: (scene.state / "qmd" / "state.json").exists())
     assert scene.paths("okapi") == ["memory/a.md"]
+    assert len(scene.qmd.calls_of("update")) == 1
+
+
+def test_a_first_index_that_another_program_makes_is_waited_for(make: Callable[..., Scene]) -> None:
+    scene = make()
+    scene.write("memory/a.md", "the okapi eats figs\n")
+    scene.qmd.play("slow", "update")
+    with ThreadPoolExecutor() as pool:
+        made = pool.submit(scene.another().sync)
+        wait_for((scene.qmd.folder / "updating").exists)
+        found = pool.submit(scene.another().search, SearchQuery("okapi"))
+        with pytest.raises(TimeoutError):
+            found.result(0.3)
+        scene.qmd.play("", "update")
+        assert made.result(30).added == 1
+        assert [hit.path for hit in found.result(30).hits] == ["memory/a.md"]
     assert len(scene.qmd.calls_of("update")) == 1
 
 

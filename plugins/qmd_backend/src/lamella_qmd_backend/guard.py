@@ -32,6 +32,8 @@ class Guard:
         with self._lock:
             if self._owner != os.getpid():  # a fork has a guard of its own
                 self._owner, self._groups, self._shell = os.getpid(), set(), _start()
+            elif self._shell is not None and self._shell.poll() is not None:  # somebody killed it
+                self._shell = _start()
             self._groups.add(group)
             self._tell()
 
@@ -53,7 +55,7 @@ class Guard:
     def _tell(self) -> None:
         if self._shell is not None and self._shell.stdin is not None:
             line = " ".join(map(str, self._groups))
-            with contextlib.suppress(OSError):  # somebody killed the shell
+            with contextlib.suppress(OSError):  # the shell is gone, and started again with the next group
                 os.write(self._shell.stdin.fileno(), f"{line}\n".encode())
 
 

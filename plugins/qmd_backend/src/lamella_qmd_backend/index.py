@@ -254,9 +254,8 @@ class PrivateIndex:
             embedded_at=0.0 if rebuilt else state.embedded_at,
         )
         self._states.write(state)
-        if rebuilt:
-            for old in remove_others(self.folder, generation):
-                self._runners.pop(old, None)
+        for old in remove_others(self.folder, generation):  # those that were never finished, too
+            self._runners.pop(old, None)
         problem = state.embed_error if self.embeds else ""
         return Updated(
             scan, changes, state, rebuilt if rebuilt != "new" else "", tuple(problems), embed_problem=problem

@@ -15,6 +15,7 @@ from lamella_qmd_backend.index import PrivateIndex
 from lamella_qmd_backend.output import Result
 from lamella_qmd_backend.upkeep import Background
 
+_PAUSE = 0.1  # between looks at what another process makes
 _SETTINGS = (Kind.COLLECTION, Kind.SETTINGS)
 
 log = logging.getLogger(__name__)
@@ -31,14 +32,17 @@ class Mender:
 
     def wait_for_first_index(self, seconds: float) -> None:
         """Make the index, or wait until another process has. Raises `QmdFailed` when that takes too long."""
-        if self._index.is_made():
-            return
-        try:
-            self._background.update().result(max(seconds, 0.0))
-        except StillRunning:
-            raise QmdFailed("QMD's index is still being made", Kind.TIME) from None
-        if not self._index.is_made():
-            raise QmdFailed("QMD's index is being made by another program", Kind.TIME)
+        deadline = time.monotonic() + seconds
+        while not self._index.is_made():
+            try:
+                self._background.update().result(max(deadline - time.monotonic(), 0.0))
+            except StillRunning:
+                raise QmdFailed("QMD's index is still being made", Kind.TIME) from None
+            if self._index.is_made():
+                return
+            if time.monotonic() >= deadline:
+                raise QmdFailed("QMD's index is being made by another program", Kind.TIME)
+            time.sleep(_PAUSE)
 
     def ask(self, question: Question) -> list[Result]:
         """See `Asker.ask`. An index that is replaced meanwhile takes its database away, so the new one is asked."""
