@@ -75,7 +75,8 @@ def test_who_dies_at_any_step_loses_nothing(tmp_path: Path, monkeypatch: pytest.
         assert set(texts) >= STAYS and len(texts) == len(set(texts))
         assert (len(texts) == 3) or what in ("forget", "store")
         assert second.search(SearchQuery("when does the gate close")).hits
-        second.keeper.keep("A later thought", OWN)
+        second.warm_up()  # as when a session starts
+        second.close()
         assert SECRET in texts or not texts_on_disk(folder, "quokka")
     assert step > 2
 

@@ -208,6 +208,30 @@ def test_rare_words_count_more() -> None:
     assert word_shares("???", texts) == [0.0, 0.0, 0.0] and word_shares("x", []) == []
 
 
+def test_what_is_stored_is_found_without_reading_all_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lamella_memory_lancedb.store.snapshot import Snapshot
+
+    read: list[int] = []
+    of = Snapshot.of
+    monkeypatch.setattr(Snapshot, "of", lambda rows: read.append(rows.num_rows) or of(rows))
+    memories, other = memories_in(tmp_path), memories_in(tmp_path)
+    keep(memories, "The gate closes at eight")
+    assert memories.find("gate", 1).hits and read == [1]
+    for number in range(3):
+        keep(memories, f"Box {number} is blue", origin=Origin("main", "test", chat="group"))
+        hits = memories.find(f"Box {number} is blue", 3).hits
+        assert hits[0].memory.text == f"Box {number} is blue" and hits[0].score == pytest.approx(1.0, abs=1e-4)
+    assert len(memories.find("box gate", 9, memories.reader("k", "group")).hits) == 3
+    assert read == [1]
+    keep(other, "My bicycle is red")
+    read.clear()
+    bicycle = memories.find("My bicycle is red", 1).hits[0].memory
+    assert bicycle.text == "My bicycle is red" and read == [5]
+    memories.forget([bicycle])
+    assert memories.find("The gate closes at eight", 1).hits[0].memory.text == "The gate closes at eight"
+    assert len(memories.find("bicycle", 9).hits) == 4
+
+
 # --- who sees what -----------------------------------------------------------------------------------------
 
 

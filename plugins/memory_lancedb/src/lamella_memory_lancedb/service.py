@@ -294,6 +294,7 @@ class Memories:
             if not self.store.is_there():
                 return  # lancedb takes seconds to load, and there is nothing yet to be found with it
             load()
+            self.store.finish_removal()
             self.vectors.make_missing()
             self.find("memory", 1)
         except LamellaError as error:

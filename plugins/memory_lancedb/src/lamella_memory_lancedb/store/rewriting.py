@@ -47,7 +47,7 @@ def rewritten(
     parts = [] if old is None else [_with_vectors(old, schema, vectors, kept)]
     if more:
         parts.append(memory_rows(more, [vectors.get(m.id) for m in more], schema))
-    return pa.concat_tables(parts).combine_chunks() if parts else memory_rows((), (), schema)
+    return _without_empty_parts(pa.concat_tables(parts)) if parts else memory_rows((), (), schema)
 
 
 def from_openclaw(old: pa.Table, agent: str) -> pa.Table:
@@ -103,11 +103,16 @@ def pruned(older: pa.Table, memories: pa.Table) -> pa.Table:
     known = set(memories["hash"].to_pylist())
     texts = older["text"].to_pylist()
     left = pa.array([not text or text_hash(str(text)) in known for text in texts], pa.bool_())
-    return older.filter(left).combine_chunks()
+    return _without_empty_parts(older.filter(left))
+
+
+def _without_empty_parts(rows: pa.Table) -> pa.Table:
+    """The same rows: LanceDB takes an empty first part for the whole."""
+    return pa.Table.from_batches([part for part in rows.to_batches() if part.num_rows], rows.schema)
 
 
 def _with_vectors(old: pa.Table, schema: pa.Schema, vectors: Mapping[str, Singles], kept: bool) -> pa.Table:
-    column = old[VECTOR].combine_chunks()
+    column = old[VECTOR]
     if vectors or not kept:
         before, has = vectors_of(column)
         new = [

@@ -107,17 +107,21 @@ def vector_column(vectors: Sequence[Singles | None], schema: pa.Schema) -> pa.Ar
     return pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), dimensions, mask=pa.array(missing))
 
 
-def vectors_of(column: pa.ChunkedArray | pa.Array) -> tuple[Singles, Flags]:
+def vectors_of(column: pa.ChunkedArray) -> tuple[Singles, Flags]:
     """float32 (rows, dimensions) with zeros where there is none, and which rows have one."""
     dimensions = column.type.list_size
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    has = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-    values = column.values.slice(column.offset * dimensions, len(column) * dimensions)
-    matrix = values.fill_null(0.0).to_numpy(zero_copy_only=False).reshape(len(column), dimensions)
-    if not has.all():
-        matrix = np.where(has[:, None], matrix, np.float32(0))
-    return matrix.astype(np.float32, copy=False), has
+    matrix = np.zeros((len(column), dimensions), dtype=np.float32)
+    has = np.zeros(len(column), dtype=bool)
+    place = 0
+    for chunk in column.chunks:  # one by one: together they would be in memory twice
+        rows = slice(place, place + len(chunk))
+        has[rows] = chunk.is_valid().to_numpy(zero_copy_only=False)
+        values = chunk.values.slice(chunk.offset * dimensions, len(chunk) * dimensions)
+        values = values.fill_null(0.0) if values.null_count else values
+        matrix[rows] = values.to_numpy(zero_copy_only=False).reshape(len(chunk), dimensions)
+        place = rows.stop
+    matrix[~has] = 0
+    return matrix, has
 
 
 def tombstone_rows(tombstones: Sequence[Tombstone]) -> pa.Table:

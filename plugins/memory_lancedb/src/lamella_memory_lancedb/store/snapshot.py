@@ -12,27 +12,33 @@ import pyarrow.compute as pc
 from lamella.types.host import SHARED_CHATS
 from lamella_memory_lancedb.arrays import Flags, Singles, largest
 from lamella_memory_lancedb.store.memory import Memory, Reader, Selection, memory_of
-from lamella_memory_lancedb.store.schema import VECTOR, label_of
+from lamella_memory_lancedb.store.schema import VECTOR, vectors_of
 
 
 class Snapshot:
     """One version of a table. Rows whose vector is missing are in it, and like nothing."""
 
-    def __init__(self, version: int, rows: pa.Table) -> None:
-        self.version = version
-        self.label = label_of(rows.schema)
-        self._matrix, self._has = _vectors(rows[VECTOR].combine_chunks(), self.label.dimensions)
-        self._rows = rows.drop_columns([VECTOR]).combine_chunks()
+    def __init__(self, rows: pa.Table, matrix: Singles, has: Flags) -> None:
+        """`rows` are without vectors; see `vectors_of` for the others."""
+        self._rows, self._matrix, self._has = rows.combine_chunks(), matrix, has
         self._places: dict[str, int] | None = None
         self._visible: dict[Reader, Flags] = {}
 
+    @classmethod
+    def of(cls, rows: pa.Table) -> Snapshot:
+        return cls(rows.drop_columns([VECTOR]), *vectors_of(rows[VECTOR]))
+
+    def extended(self, rows: pa.Table) -> Snapshot:
+        """The version that has these rows more."""
+        more, has = vectors_of(rows[VECTOR])
+        return Snapshot(
+            pa.concat_tables([self._rows, rows.drop_columns([VECTOR])]),
+            np.concatenate([self._matrix, more]),
+            np.concatenate([self._has, has]),
+        )
+
     def __len__(self) -> int:
         return len(self._has)
-
-    @property
-    def unembedded(self) -> int:
-        """Rows without a vector."""
-        return int((~self._has).sum())
 
     def likeness(self, vector: Singles, reader: Reader) -> Singles:
         """The cosine of each row to a vector of unit length; minus infinity for what may not be seen or has
@@ -96,15 +102,3 @@ def _flags(column: Any) -> Flags:
     """Truth values as an array; a missing one is false."""
     flags: Flags = np.asarray(column.combine_chunks().fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
     return flags
-
-
-def _vectors(column: Any, dimensions: int) -> tuple[Singles, Flags]:
-    """float32 (rows, dimensions) with zeros where there is none, and which rows have one."""
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    has = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-    values = column.values.slice(column.offset * dimensions, len(column) * dimensions)
-    matrix = values.fill_null(0.0).to_numpy(zero_copy_only=False).reshape(len(column), dimensions)
-    if not has.all():
-        matrix = np.where(has[:, None], matrix, np.float32(0))
-    return matrix.astype(np.float32, copy=False), has

@@ -152,8 +152,7 @@ class Store:
 
     def facts(self) -> dict[str, Any]:
         """Numbers for a status."""
-        version = self._read(lambda table: int(table.version), 0)
-        return {"tableVersion": version, "memories": self.count(), **self._upkeep.facts()}
+        return {"tableVersion": self._version() or 0, "memories": self.count(), **self._upkeep.facts()}
 
     # --- writing: within `writing` ------------------------------------------------------------------------
 
@@ -178,7 +177,7 @@ class Store:
         else:
             schema = memories_schema(label.identity, label.dimensions)
             added = memory_rows(memories, [label.fitting(v, identity) for v in vectors], schema)
-            self._write(lambda table: table.add(added, on_bad_vectors=MISSING_IS_NULL))
+            self._add(added)
 
     def replace(self, memory: Memory, vector: Singles | None, identity: str) -> None:
         """Put a memory in place of that with its id, in one step; the older text leaves the disk."""
@@ -251,6 +250,8 @@ class Store:
         """
         from lamella_memory_lancedb.store.rewriting import rewritten
 
+        with self._one_loads:
+            self._snapshot, self._looked_at = None, None  # it need not be in memory beside the new rows
         old = self._read(lambda table: table.to_arrow(), None)
         self._make(rewritten(old, identity, vectors, more, without))
 
@@ -280,6 +281,12 @@ class Store:
     def tidy(self) -> None:
         with self.writing():
             self._tidy()
+
+    def finish_removal(self) -> None:
+        """Take off the disk what a killed program removed from the table."""
+        if self._owed.is_there():
+            with self.writing():
+                pass
 
     def close(self) -> None:
         self._snapshot, self._looked_at = None, None
@@ -342,6 +349,23 @@ class Store:
     def _gone(self) -> MemoryUnavailable:
         return MemoryUnavailable(f"the memories at {self.location.shown} have gone")
 
+    def _add(self, rows: Any) -> None:
+        """Add rows to the table, and to what of it is in memory if nothing else has changed: reading 100,000
+        vectors again takes half a second."""
+        before = self._version()
+        self._write(lambda table: table.add(rows, on_bad_vectors=MISSING_IS_NULL))
+        after = self._version()
+        with self._one_loads:
+            snapshot = self._snapshot
+            if snapshot is None or before is None or (self._looked_at, after) != (before, before + 1):
+                return
+            if len(snapshot) + rows.num_rows < self._config.index_rows:
+                self._snapshot, self._looked_at = snapshot.extended(rows), after
+
+    def _version(self) -> int | None:
+        version: int | None = self._read(lambda table: int(table.version), None)
+        return version
+
     def _write(self, action: Any) -> None:
         table = self._database.table(MEMORIES)
         if table is None:
@@ -357,7 +381,7 @@ class Store:
     def _current(self) -> Snapshot | None:
         """The newest version of the table, in memory; None when there is none, or when it is so large that an
         index has to answer."""
-        version = self._read(lambda table: int(table.version), None)
+        version = self._version()
         with self._one_loads:
             if version != self._looked_at:
                 self._snapshot = None  # the older one need not be in memory beside the new one
@@ -420,5 +444,4 @@ def _label(table: Any) -> Label:
 def _snapshot(table: Any) -> Snapshot:
     from lamella_memory_lancedb.store.snapshot import Snapshot
 
-    version = int(table.version)  # first: what is written meanwhile makes the next look load again
-    return Snapshot(version, table.to_arrow())
+    return Snapshot.of(table.to_arrow())
