@@ -190,6 +190,16 @@ def test_the_working_folder_may_be_removed(scene: Scene) -> None:
     assert scene.paths("pool") == FOUND
 
 
+def test_a_folder_that_cannot_be_made_is_named(make: Callable[..., Scene]) -> None:
+    scene = make()
+    scene.state.mkdir()
+    (scene.state / "qmd").write_text("a file where a folder should be")
+    for action in (lambda: scene.search("pool"), scene.backend.sync, scene.backend.probe):
+        with pytest.raises(MemoryUnavailable, match=r"qmd.* cannot be used: "):
+            action()
+    assert "cannot be used" in scene.backend.status()["problem"]
+
+
 def test_a_state_that_is_a_folder_is_named(scene: Scene) -> None:
     path = scene.state / "qmd" / "state.json"
     path.unlink()

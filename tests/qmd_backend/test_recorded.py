@@ -13,7 +13,7 @@ import pytest
 
 from lamella.memory.scan import Scan, scan_memory
 from lamella_qmd_backend.collections import Collection, Mapper
-from lamella_qmd_backend.faults import Kind, failure_of
+from lamella_qmd_backend.faults import Kind, Ran, failure_of
 from lamella_qmd_backend.output import (
     parse_collection,
     parse_results,
@@ -23,7 +23,6 @@ from lamella_qmd_backend.output import (
     results_of,
 )
 from lamella_qmd_backend.program import Version
-from lamella_qmd_backend.runner import Ran
 
 DATA = Path(__file__).parents[1] / "data" / "qmd"
 VERSIONS = ("1.1.6", "2.0.1", "2.1.0", "2.5.3", "2.8.3")

@@ -22,6 +22,7 @@ from lamella_qmd_backend.runner import INDEX, Runner
 _OLD_TERMS = 6  # searches of one word each, which is what old versions can do; each starts a process
 _AT_ONCE = 2
 _RANK_CONSTANT = 60
+_MODELS = {SEMANTIC: ("embed",), QUERY: ("embed", "generate")}  # that a mode needs
 _MOST_STARTS = 3  # of a server that is killed whenever it starts
 
 
@@ -77,10 +78,9 @@ class Asker:
         mode, models = self._config.mode, self._config.models
         if mode == SEMANTIC and not self._version().has_structured_queries:
             raise QmdFailed(f"mode semantic needs QMD 2.1 or newer, found {self._version()}", Kind.PROGRAM)
-        missing = [name for name in ("embed", "generate") if not getattr(models, name)]
-        needed = {SEMANTIC: missing[:1] if "embed" in missing else [], QUERY: missing}.get(mode, [])
-        if needed and not self._config.collections:
-            keys = " and ".join(f"{SECTION}.models.{name}" for name in needed)
+        missing = [name for name in _MODELS.get(mode, ()) if not getattr(models, name)]
+        if missing and not self._config.collections:
+            keys = " and ".join(f"{SECTION}.models.{name}" for name in missing)
             raise QmdFailed(
                 f"mode {mode} needs a model, found none in {keys}", hint=f"Set {keys}, or use mode keywords."
             )

@@ -7,12 +7,10 @@ import re
 import signal
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from attrs import field, frozen
 
 from lamella.errors import MemoryUnavailable
-
-if TYPE_CHECKING:
-    from lamella_qmd_backend.runner import Ran
 
 INSTALL = (
     "Install it with `npm install -g @tobilu/qmd` (it needs Node 22 or newer), or give its full path in"
@@ -28,6 +26,18 @@ _TELLING = re.compile(r"error|not found|cannot|failed|locked|denied|refused|no s
 _WARNING = re.compile(r"\s*(?:QMD )?Warning:")
 _COLLECTION = re.compile(r"Collection not found: (.*)")
 _LONGEST = 300
+
+
+@frozen(slots=True)
+class Ran:
+    """How a run ended. `code` as Python gives it: negative for a signal. `out` and `err` are what was kept."""
+
+    code: int
+    out: str = field(repr=False)
+    err: str = field(repr=False)
+    timed_out: bool = False
+    overflowed: bool = False
+    seconds: float = 0.0
 
 
 class Kind(Enum):

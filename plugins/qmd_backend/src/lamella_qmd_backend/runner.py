@@ -18,27 +18,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-from lamella_qmd_backend.faults import QmdFailed, not_started
+from lamella_qmd_backend.faults import QmdFailed, Ran, not_started
 from lamella_qmd_backend.guard import GUARD
 
 INDEX = ("--index", "index")  # else a folder `.qmd` above the working folder would take its place
 _GRACE = 1.0  # seconds that a killed group has to go, and pipes have to close after their program ended
 _POLL = 0.1
 _STDERR_BYTES = 4096
-
-
-@frozen(slots=True)
-class Ran:
-    """How a run ended. `code` as Python gives it: negative for a signal. `out` and `err` are what was kept."""
-
-    code: int
-    out: str = field(repr=False)
-    err: str = field(repr=False)
-    timed_out: bool = False
-    overflowed: bool = False
-    seconds: float = 0.0
 
 
 class Runner:
