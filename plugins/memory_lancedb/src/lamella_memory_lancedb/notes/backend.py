@@ -203,8 +203,9 @@ class NotesBackend:
 
 
 def _condition(query: SearchQuery) -> str:
-    """The SQL condition that a passage may be in the answer."""
-    parts = ["number > 0"]
+    """The SQL condition that a passage may be in the answer; empty for any. Files' own rows have neither words
+    nor vectors, so that they need no condition, which would take longer than the search itself."""
+    parts = []
     if query.sources:
         parts.append(f"source IN ({', '.join(map(quoted, query.sources))})")
     if query.exclude:

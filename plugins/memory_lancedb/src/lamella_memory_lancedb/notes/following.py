@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from lamella.memory.meaning import QUESTION_SECONDS, Meaning, NoMeaning
 from lamella.memory.scan import FoundFile, Scan, scan_memory
 from lamella.types.memory import BackendContext, Embedder, FileProblem, ProgressListener, SyncProgress, SyncReport
 from lamella_memory_lancedb.notes.passages import Cutting, Passage, Taken, stamp_of, take_in
-from lamella_memory_lancedb.notes.table import Label, Table
+from lamella_memory_lancedb.notes.schema import Label
+from lamella_memory_lancedb.notes.table import Table
 
 if TYPE_CHECKING:
     from lamella_memory_lancedb.arrays import Singles
@@ -147,13 +149,11 @@ class Follower:
         return len(made)
 
     def _soon(self, texts: Mapping[str, str], embedder: Embedder) -> dict[str, Singles]:
-        """Vectors by hash; none when they cannot be made now, which is told where the rest gets its own."""
+        """Vectors by hash; fewer when they cannot be made now, which is told where the rest gets its own."""
         made: dict[str, Singles] = {}
-        try:
+        with contextlib.suppress(NoMeaning):
             for group in _groups(list(texts), _GROUP):
                 made |= zip(group, self._embedding.embed([texts[h] for h in group], embedder), strict=True)
-        except NoMeaning:
-            return made
         return made
 
     def _fill(self, embedder: Embedder, told: ProgressListener) -> tuple[int, str]:

@@ -11,38 +11,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from attrs import field, frozen
 
 from lamella.errors import MemoryUnavailable
-from lamella.text.segment import query_terms, search_text
+from lamella.text.segment import query_terms
 from lamella_memory_lancedb.notes.passages import Passage
+from lamella_memory_lancedb.notes.schema import LIGHT, WORDS, Label, arrow_of, label_of
 from lamella_memory_lancedb.store.database import MISSING_IS_NULL, Database, tidy
 from lamella_memory_lancedb.store.location import Location
 from lamella_memory_lancedb.store.lock import WriteLock
 from lamella_memory_lancedb.store.memory import quoted
 from lamella_memory_lancedb.store.queries import groups, rows
-from lamella_memory_lancedb.store.schema import VECTOR, vector_column, vectors_of
+from lamella_memory_lancedb.store.schema import VECTOR, vectors_of
 
 if TYPE_CHECKING:
     from lamella_memory_lancedb.arrays import Singles
 
 NAME = "passages"
-_WORDS = "words"
-_FORMAT, _EMBEDDER = b"lamella.notes", b"lamella.embedder"
-_COLUMNS: tuple[tuple[str, Any], ...] = (
-    ("path", pa.string()),
-    ("number", pa.int32()),
-    ("hash", pa.string()),
-    ("source", pa.string()),
-    ("start_line", pa.int32()),
-    ("end_line", pa.int32()),
-    ("start", pa.int32()),
-    ("end", pa.int32()),
-    ("text", pa.string()),
-    ("stamp", pa.string()),
-)
-_LIGHT = tuple(name for name, _kind in _COLUMNS)
 # Readers of other processes finish with an old version well within this time.
 _KEPT = timedelta(minutes=10)
 _TIDY_EVERY = 50  # versions
@@ -50,16 +35,6 @@ _LEAST_TRAINING = 256  # vectors that the approximate index needs to be made
 # How many parts of that index are looked at, and how many candidates for each result are compared exactly.
 _PROBES, _REFINE = 40, 20
 log = logging.getLogger(__name__)
-
-
-@frozen(slots=True)
-class Label:
-    """What the table says of itself: for what it was made and how (`format`), the identity of its vectors'
-    embedder (empty: there are none), and their length."""
-
-    format: str
-    identity: str = ""
-    dimensions: int = 1
 
 
 @frozen(slots=True, eq=False)
@@ -82,13 +57,13 @@ class Table:
         self._database = Database(self.location)
         self._lock = WriteLock(self.location, lock_seconds)
         self._index_rows = index_rows
-        self._files: tuple[int, dict[str, Passage]] = (-1, {})
+        self._known: tuple[int, dict[str, Any]] = (-1, {})
 
     # --- reading ------------------------------------------------------------------------------------------
 
     def label(self) -> Label | None:
         """None when there is no table."""
-        return self._database.read(NAME, lambda table: _label(table.schema), None)
+        return self._database.read(NAME, lambda table: label_of(table.schema), None)
 
     def version(self) -> int:
         """Another one after each change; 0 without a table."""
@@ -96,17 +71,14 @@ class Table:
 
     def files(self) -> dict[str, Passage]:
         """The rows of the files themselves, by path."""
-        version = self.version()
-        if self._files[0] != version:
-            found = self._rows("number = 0")
-            self._files = (version, {row["path"]: Passage(**row) for row in found})
-        return self._files[1]
+        found: dict[str, Passage] = self._once("files", self._files)
+        return found
 
     def count(self) -> int:
-        return self._count("number > 0")
+        return int(self._once("count", lambda: self._count("number > 0")))
 
     def count_without_vector(self) -> int:
-        return self._count("number > 0 AND vector IS NULL")
+        return int(self._once("missing", lambda: self._count("number > 0 AND vector IS NULL")))
 
     def without_vector(self) -> list[Passage]:
         return [Passage(**row) for row in self._rows("number > 0 AND vector IS NULL")]
@@ -150,7 +122,7 @@ class Table:
 
     def rebuild(self, label: Label, passages: Sequence[Passage], vectors: Mapping[str, Singles]) -> None:
         """Make the table anew; a reader sees the old rows or the new ones. `vectors`: by the texts' hashes."""
-        whole = _arrow(passages, vectors, label)
+        whole = arrow_of(passages, vectors, label)
         try:
             table = self._database.write(NAME, whole)
             self._index_words(table)
@@ -195,7 +167,7 @@ class Table:
         label, table = self.label(), self._database.table(NAME)
         if label is None or table is None:
             raise MemoryUnavailable(f"the index at {self._folder} has gone")
-        data = _arrow(passages, vectors, label)
+        data = arrow_of(passages, vectors, label)
         self._database.guarded(
             lambda: how(table.merge_insert(["path", "number"])).execute(data, on_bad_vectors=MISSING_IS_NULL)
         )
@@ -219,13 +191,13 @@ class Table:
         from lancedb.index import FTS
 
         config = FTS(base_tokenizer="whitespace", with_position=False, remove_stop_words=False, max_token_length=None)
-        self._database.guarded(lambda: table.create_index(_WORDS, config=config, replace=True))
+        self._database.guarded(lambda: table.create_index(WORDS, config=config, replace=True))
 
     def _index_words_once(self) -> None:
         with self.writing():
             self._database.close()
             table = self._database.table(NAME)
-            if table is not None and not self._database.guarded(lambda: _has_index(table, _WORDS)):
+            if table is not None and not self._database.guarded(lambda: _has_index(table, WORDS)):
                 self._index_words(table)
 
     def _wipe(self) -> None:
@@ -242,39 +214,35 @@ class Table:
         if found is None:
             return []
         vectors, has = vectors_of(found[VECTOR])
-        light = found.select(list(_LIGHT)).to_pylist()
+        light = found.select(list(LIGHT)).to_pylist()
         return [Candidate(Passage(**row), vectors[i] if has[i] else None) for i, row in enumerate(light)]
 
+    def _once(self, what: str, find: Callable[[], Any]) -> Any:
+        """What was found for this version of the table, or is found now."""
+        version = self.version()
+        if self._known[0] != version:
+            self._known = (version, {})
+        known = self._known[1]
+        if what not in known:
+            known[what] = find()
+        return known[what]
+
+    def _files(self) -> dict[str, Passage]:
+        return {row["path"]: Passage(**row) for row in self._rows("number = 0")}
+
     def _rows(self, condition: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._database.read(NAME, lambda table: rows(table, condition, _LIGHT), [])
+        found: list[dict[str, Any]] = self._database.read(NAME, lambda table: rows(table, condition, LIGHT), [])
         return found
 
     def _count(self, condition: str) -> int:
         return int(self._database.read(NAME, lambda table: table.count_rows(condition), 0))
 
 
-def _label(schema: pa.Schema) -> Label:
-    metadata = schema.metadata or {}
-    place = schema.get_field_index(VECTOR)
-    dimensions = getattr(schema.field(place).type, "list_size", 0) if place >= 0 else 0
-    return Label(metadata.get(_FORMAT, b"").decode(), metadata.get(_EMBEDDER, b"").decode(), dimensions)
-
-
-def _arrow(passages: Sequence[Passage], vectors: Mapping[str, Singles], label: Label) -> pa.Table:
-    fields = [pa.field(name, kind) for name, kind in (*_COLUMNS, (_WORDS, pa.string()))]
-    metadata = {_FORMAT: label.format.encode(), _EMBEDDER: label.identity.encode()}
-    schema = pa.schema([*fields, pa.field(VECTOR, pa.list_(pa.float32(), label.dimensions))], metadata=metadata)
-    columns = [pa.array([getattr(p, name) for p in passages], kind) for name, kind in _COLUMNS]
-    words = pa.array([search_text(p.text) for p in passages], pa.string())
-    column = vector_column([vectors.get(p.hash) if p.number else None for p in passages], schema)
-    return pa.Table.from_arrays([*columns, words, column], schema=schema)
-
-
 def _with_words(table: Any, words: str, condition: str, most: int) -> Any:
     from lancedb.query import MatchQuery
 
-    query = table.search(MatchQuery(words, _WORDS), query_type="fts").limit(most)
-    query = query.select([*_LIGHT, VECTOR, "_score"])
+    query = table.search(MatchQuery(words, WORDS), query_type="fts").limit(most)
+    query = query.select([*LIGHT, VECTOR, "_score"])
     return query.where(condition, prefilter=True) if condition else query
 
 
@@ -283,12 +251,12 @@ def _hashed(table: Any, condition: str) -> Any:
 
 
 def _where(table: Any, condition: str, most: int) -> Any:
-    return table.search().where(condition).select([*_LIGHT, VECTOR]).limit(most)
+    return table.search().where(condition).select([*LIGHT, VECTOR]).limit(most)
 
 
 def _near(table: Any, vector: Singles, condition: str, most: int) -> Any:
     query = table.search(vector, vector_column_name=VECTOR).distance_type("dot").limit(most)
-    query = query.nprobes(_PROBES).refine_factor(_REFINE).select([*_LIGHT, VECTOR, "_distance"])
+    query = query.nprobes(_PROBES).refine_factor(_REFINE).select([*LIGHT, VECTOR, "_distance"])
     return query.where(condition, prefilter=True) if condition else query
 
 
