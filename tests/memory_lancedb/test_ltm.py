@@ -103,7 +103,7 @@ def test_a_selection_is_the_same_for_an_index(run: Run, filled: Path, home: Path
     some = (Selection(("preference",)), Selection(session="5d3c"), Selection(since=FIRST + 2 * DAY), Selection())
     for only in some:
         reader = evolve(memories.reader(), only=only)
-        snapshot = memories.store._current()
+        snapshot = memories.store._newest.current()
         assert snapshot is not None
         by_mask = {snapshot.memory(place).id for place, seen in enumerate(snapshot.visible(reader)) if seen}
         assert by_mask == {m.id for m in memories.page(0, 50, reader=reader)}

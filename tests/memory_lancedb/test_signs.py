@@ -117,6 +117,17 @@ def test_texts_that_steer_are_never_kept(text: str) -> None:
     assert not is_worth_keeping(text, 500)
 
 
+def test_few_party_emojis_are_kept_and_many_are_not() -> None:
+    assert is_worth_keeping("I prefer green tea 🎉🎉🎉", 500)
+    assert not is_worth_keeping("I prefer green tea 🎉🎉🎉🎉", 500)
+
+
+def test_longer_messages_than_wanted_are_not_kept() -> None:
+    text = "I prefer green tea. ".ljust(500, "x")
+    assert is_worth_keeping(text, 500) and is_worth_keeping(f"{text}x", 1500)
+    assert not is_worth_keeping(f"{text}x", 500)
+
+
 def test_length_counts_by_what_characters_say() -> None:
     assert not is_worth_keeping("I prefer tea over coffee. " * 20, 500)
     assert is_worth_keeping("I prefer tea over coffee. " * 20, 1500)

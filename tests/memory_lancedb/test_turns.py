@@ -25,8 +25,8 @@ from lamella.types.memory import EmbedderRegistration
 from lamella.types.messages import text_of
 from lamella_embedders import Embedders
 from lamella_memory_lancedb import MemoryLanceDB
-from lamella_memory_lancedb.capture.capturing import CURSOR, said_since
 from lamella_memory_lancedb.capture.disguises import without_unseen
+from lamella_memory_lancedb.capturing import CURSOR, said_since
 from lamella_memory_lancedb.recall import CLOSING, OPENING, WARNING, block, recalled
 from lamella_memory_lancedb.service import Memories
 from lamella_memory_lancedb.store.memory import Memory, Origin

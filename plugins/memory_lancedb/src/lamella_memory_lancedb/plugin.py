@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lamella.types.host import Host
     from lamella.types.memory import MemoryService
     from lamella.types.tools import Tool
-    from lamella_memory_lancedb.capture.capturing import Capturer
+    from lamella_memory_lancedb.capturing import Capturer
     from lamella_memory_lancedb.recall import Recaller
     from lamella_memory_lancedb.service import Memories
 
@@ -67,7 +67,7 @@ class MemoryLanceDB:
         if self._memories is None or not self.config.auto_capture:
             return
         if self._capturer is None:
-            from lamella_memory_lancedb.capture.capturing import Capturer
+            from lamella_memory_lancedb.capturing import Capturer
 
             self._capturer = Capturer(self._memories)
         await self._capturer.turn_ended(event, host)

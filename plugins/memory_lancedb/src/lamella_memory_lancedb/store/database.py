@@ -16,6 +16,9 @@ from lamella_memory_lancedb.store.location import Location
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# The tables: memories, tombstones, and what a table was before it was brought up to this version.
+MEMORIES, FORGOTTEN = "memories", "forgotten"
+OLDER = f"{MEMORIES}_v0"
 # lancedb takes a missing vector for a bad one, unless it is told that it may be missing.
 MISSING_IS_NULL = "null"
 _MOST_ERROR_CHARS = 200

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lamella.errors import MemoryUnavailable
-from lamella_memory_lancedb.store.database import tidy_all
+from lamella_memory_lancedb.store.database import FORGOTTEN, MEMORIES, OLDER, Database, tidy_all
 from lamella_memory_lancedb.store.location import Location
+from lamella_memory_lancedb.store.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NAME = ".lamella.purge"
 
@@ -48,15 +52,53 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def leave_nothing(table: Any, folder: Path, name: str) -> None:
-    """Remove all but the newest version of a table in a folder, while nobody else writes.
+class Rewriter:
+    """Writes the table of memories anew, so that nothing of what it was before stays in a folder."""
 
-    LanceDB removes what is older than now, and so keeps what was written before a clock went back: its
-    versions are taken away by hand then, and their data follows.
-    """
-    tidy_all(table)
-    if len(table.list_versions()) > 1:
-        # Names count down, so that the newest comes first.
-        for manifest in sorted((folder / f"{name}.lance" / "_versions").glob("*.manifest"))[1:]:
-            manifest.unlink()
-        tidy_all(table)
+    def __init__(self, database: Database, upkeep: Upkeep) -> None:
+        self._database = database
+        self._upkeep = upkeep
+        self._owed = Owed(database.location)
+        self.owes = self._owed.is_there
+        self.owes_nothing = self._owed.end
+
+    def write(self, whole: pa.Table) -> None:
+        """Put these rows in place of the table, with their index of words."""
+        self._owed.begin()
+        table = self._database.write(MEMORIES, whole)
+        self._database.guarded(lambda: self._upkeep.index_words(table))
+        folder = self._database.location.folder
+        if folder is not None:
+            self._prune(whole)
+            for name in (MEMORIES, OLDER, FORGOTTEN):
+                self._leave_nothing(folder, name)
+        self._owed.end()
+
+    def _prune(self, whole: pa.Table) -> None:
+        """Take out of the table of an older version what is not among the memories any more."""
+        from lamella_memory_lancedb.store.rewriting import pruned
+
+        older = self._database.read(OLDER, lambda table: table.to_arrow(), None)
+        if older is None:
+            return
+        left = pruned(older, whole)
+        if not left.num_rows:
+            self._database.drop(OLDER)
+        elif left.num_rows < older.num_rows:
+            self._database.write(OLDER, left)
+
+    def _leave_nothing(self, folder: Path, name: str) -> None:
+        """Remove all but the newest version of a table, while nobody else writes.
+
+        LanceDB removes what is older than now, and so keeps what was written before a clock went back: its
+        versions are taken away by hand then, and their data follows.
+        """
+        table = self._database.table(name)
+        if table is None:
+            return
+        self._database.guarded(lambda: tidy_all(table))
+        if len(self._database.guarded(table.list_versions)) > 1:
+            # Names count down, so that the newest comes first.
+            for manifest in sorted((folder / f"{name}.lance" / "_versions").glob("*.manifest"))[1:]:
+                manifest.unlink()
+            self._database.guarded(lambda: tidy_all(table))

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lamella.errors import MemoryUnavailable
+from lamella_memory_lancedb.store.database import MEMORIES
 from lamella_memory_lancedb.store.memory import Memory, is_id, new_id, text_hash
 from lamella_memory_lancedb.store.schema import (
     LIGHT,
-    MEMORIES,
     VECTOR,
     label_of,
     memories_schema,

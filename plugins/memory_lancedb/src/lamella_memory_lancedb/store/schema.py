@@ -15,7 +15,6 @@ from lamella_memory_lancedb.store.memory import Memory, Tombstone
 if TYPE_CHECKING:
     from lamella_memory_lancedb.arrays import Flags, Singles
 
-MEMORIES, FORGOTTEN = "memories", "forgotten"
 VERSION = 1
 VECTOR = "vector"
 # A tombstone's vector, as bytes: LanceDB gives all lists of a column one length, and embedders change.

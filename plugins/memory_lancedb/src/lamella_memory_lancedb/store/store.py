@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamella.errors import MemoryUnavailable
 from lamella_memory_lancedb.config import Config
-from lamella_memory_lancedb.store.database import MISSING_IS_NULL, Database
-from lamella_memory_lancedb.store.leaving import Owed, leave_nothing
+from lamella_memory_lancedb.store.database import FORGOTTEN, MEMORIES, MISSING_IS_NULL, OLDER, Database
+from lamella_memory_lancedb.store.leaving import Rewriter
 from lamella_memory_lancedb.store.location import Location
 from lamella_memory_lancedb.store.lock import WriteLock
 from lamella_memory_lancedb.store.memory import (
@@ -23,16 +21,14 @@ from lamella_memory_lancedb.store.memory import (
     memory_of,
     quoted,
 )
+from lamella_memory_lancedb.store.newest import Newest
 from lamella_memory_lancedb.store.queries import groups, rows, rows_near, rows_with_words
 from lamella_memory_lancedb.store.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from lamella_memory_lancedb.arrays import Singles
     from lamella_memory_lancedb.store.schema import Label
-    from lamella_memory_lancedb.store.snapshot import Snapshot
 
-MEMORIES, FORGOTTEN = "memories", "forgotten"
-OLDER = f"{MEMORIES}_v0"  # what a table was before it was brought up to this version
 EVERYTHING = Reader()
 log = logging.getLogger(__name__)
 
@@ -50,12 +46,10 @@ class Store:
         self._config = config
         self._database = Database(location)
         self._lock = WriteLock(location, config.lock_seconds)
-        self._owed = Owed(location)
         self._upkeep = Upkeep(config.optimize_writes, config.optimize_hours, config.index_rows)
-        self._snapshot: Snapshot | None = None
-        self._one_loads = threading.Lock()
+        self._rewriter = Rewriter(self._database, self._upkeep)
+        self._newest = Newest(self._read, config.index_rows)
         self._is_ours = False
-        self._looked_at: int | None = None  # the version that the snapshot is of
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -102,14 +96,14 @@ class Store:
 
     def nearest(self, vector: Singles, count: int, reader: Reader) -> list[tuple[Memory, float]]:
         """Memories most like a vector of unit length, with the cosine, best first."""
-        snapshot = self._current()
+        snapshot = self._newest.current()
         if snapshot is None:
             return self._nearest_by_index(vector, count, reader)
         return snapshot.nearest(vector, count, reader)
 
     def cosines(self, vector: Singles, memories: Sequence[Memory]) -> dict[str, float]:
         """The likeness of these memories, by id, as far as they have vectors."""
-        snapshot = self._current()
+        snapshot = self._newest.current()
         if snapshot is None:
             return self._cosines_by_rows(vector, memories)
         found = {m.id: snapshot.cosine(m.id, vector) for m in memories}
@@ -124,7 +118,7 @@ class Store:
             return self._by_words(question, count, reader)
 
     def _by_words(self, question: str, count: int, reader: Reader) -> list[Memory]:
-        snapshot = self._current()
+        snapshot = self._newest.current()
         if snapshot is None:
             condition = reader.condition()
             found = self._read(lambda table: rows_with_words(table, question, condition, _light(), count), [])
@@ -152,14 +146,14 @@ class Store:
 
     def facts(self) -> dict[str, Any]:
         """Numbers for a status."""
-        return {"tableVersion": self._version() or 0, "memories": self.count(), **self._upkeep.facts()}
+        return {"tableVersion": self._newest.version() or 0, "memories": self.count(), **self._upkeep.facts()}
 
     # --- writing: within `writing` ------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         with self._lock.held():
-            if self._owed.is_there():
+            if self._rewriter.owes():
                 self._purge()  # what a killed program removed is on the disk still
             yield
 
@@ -171,7 +165,7 @@ class Store:
         if label is None:
             length = next((len(v) for v in vectors if v is not None), 1)
             schema = memories_schema(identity if any(v is not None for v in vectors) else "", length)
-            self._make(memory_rows(memories, vectors, schema))
+            self._rewriter.write(memory_rows(memories, vectors, schema))
         elif not label.identity and any(v is not None for v in vectors):
             self.rebuild(identity, _by_id(memories, vectors), memories)
         else:
@@ -250,10 +244,9 @@ class Store:
         """
         from lamella_memory_lancedb.store.rewriting import rewritten
 
-        with self._one_loads:
-            self._snapshot, self._looked_at = None, None  # it need not be in memory beside the new rows
+        self._newest.drop()  # it need not be in memory beside the new rows
         old = self._read(lambda table: table.to_arrow(), None)
-        self._make(rewritten(old, identity, vectors, more, without))
+        self._rewriter.write(rewritten(old, identity, vectors, more, without))
 
     def settle(self, memory: Memory) -> Memory:
         """After an insert into an object store: of the same text stored twice at once, keep one.
@@ -284,54 +277,25 @@ class Store:
 
     def finish_removal(self) -> None:
         """Take off the disk what a killed program removed from the table."""
-        if self._owed.is_there():
+        if self._rewriter.owes():
             with self.writing():
                 pass
 
     def close(self) -> None:
-        self._snapshot, self._looked_at = None, None
+        self._newest.drop()
         self._database.close()
 
     # --- within -------------------------------------------------------------------------------------------
 
     def _tidy(self) -> None:
-        table = self._database.table(MEMORIES)
-        if table is not None:
-            self._database.guarded(lambda: self._upkeep.tidy(table))
-
-    def _make(self, whole: Any) -> None:
-        """Write the table anew with its index of words, and let nothing of the older one stay."""
-        self._owed.begin()
-        table = self._database.write(MEMORIES, whole)
-        self._database.guarded(lambda: self._upkeep.index_words(table))
-        folder = self.location.folder
-        if folder is not None:
-            self._prune(whole)
-            for name in (MEMORIES, OLDER, FORGOTTEN):
-                self._leave_nothing(folder, name)
-        self._owed.end()
-
-    def _leave_nothing(self, folder: Path, name: str) -> None:
-        table = self._database.table(name)
-        if table is not None:
-            self._database.guarded(lambda: leave_nothing(table, folder, name))
-
-    def _prune(self, whole: Any) -> None:
-        """Take out of the table of an older version what is not among the memories any more."""
-        older = self._database.read(OLDER, lambda table: table.to_arrow(), None)
-        if older is not None:
-            from lamella_memory_lancedb.store.rewriting import pruned
-
-            left = pruned(older, whole)
-            if not left.num_rows:
-                self._database.drop(OLDER)
-            elif left.num_rows < older.num_rows:
-                self._database.write(OLDER, left)
+        for name, tidy in ((MEMORIES, self._upkeep.tidy), (FORGOTTEN, self._upkeep.merge)):
+            if self._database.table(name) is not None:
+                self._database.read(name, tidy, None)
 
     def _purge(self) -> None:
         label = self._database.read(MEMORIES, _label, None)
         if label is None:
-            self._owed.end()
+            self._rewriter.owes_nothing()
         elif label.version:
             self.rebuild(label.identity, {})
 
@@ -350,21 +314,9 @@ class Store:
         return MemoryUnavailable(f"the memories at {self.location.shown} have gone")
 
     def _add(self, rows: Any) -> None:
-        """Add rows to the table, and to what of it is in memory if nothing else has changed: reading 100,000
-        vectors again takes half a second."""
-        before = self._version()
+        before = self._newest.version()
         self._write(lambda table: table.add(rows, on_bad_vectors=MISSING_IS_NULL))
-        after = self._version()
-        with self._one_loads:
-            snapshot = self._snapshot
-            if snapshot is None or before is None or (self._looked_at, after) != (before, before + 1):
-                return
-            if len(snapshot) + rows.num_rows < self._config.index_rows:
-                self._snapshot, self._looked_at = snapshot.extended(rows), after
-
-    def _version(self) -> int | None:
-        version: int | None = self._read(lambda table: int(table.version), None)
-        return version
+        self._newest.added(rows, before)
 
     def _write(self, action: Any) -> None:
         table = self._database.table(MEMORIES)
@@ -377,18 +329,6 @@ class Store:
         if not self._is_ours:  # of another version, its columns are others
             self._is_ours = self.label() is not None
         return self._database.read(MEMORIES, action, otherwise)
-
-    def _current(self) -> Snapshot | None:
-        """The newest version of the table, in memory; None when there is none, or when it is so large that an
-        index has to answer."""
-        version = self._version()
-        with self._one_loads:
-            if version != self._looked_at:
-                self._snapshot = None  # the older one need not be in memory beside the new one
-                if version is not None and self.count() < self._config.index_rows:
-                    self._snapshot = self._read(_snapshot, None)
-                self._looked_at = version
-            return self._snapshot
 
     def _select(self, condition: str, reader: Reader, most: int | None) -> list[Memory]:
         whole = " AND ".join(filter(None, (condition, reader.condition())))
@@ -416,7 +356,7 @@ class Store:
         old = self._database.read(MEMORIES, lambda table: table.to_arrow(), None)
         taken_over = from_openclaw(old, self._agent)
         self._database.write(OLDER, old)
-        self._make(taken_over)
+        self._rewriter.write(taken_over)
 
 
 def _light() -> tuple[str, ...]:
@@ -439,9 +379,3 @@ def _label(table: Any) -> Label:
     from lamella_memory_lancedb.store.schema import label_of
 
     return label_of(table.schema)
-
-
-def _snapshot(table: Any) -> Snapshot:
-    from lamella_memory_lancedb.store.snapshot import Snapshot
-
-    return Snapshot.of(table.to_arrow())

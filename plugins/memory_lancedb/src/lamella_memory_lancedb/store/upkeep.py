@@ -56,6 +56,10 @@ class Upkeep:
             _index_vectors(table)
         tidy(table, _KEPT)
 
+    def merge(self, table: Any) -> None:
+        """Merge the small files of a table without indexes."""
+        tidy(table, _KEPT)
+
     def index_words(self, table: Any) -> None:
         """Make the index of words. Its segmenter needs no dictionary files and knows words of Chinese."""
         from lancedb.index import FTS
