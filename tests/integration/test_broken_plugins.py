@@ -61,11 +61,11 @@ class Plugin:
 
     @hookimpl
     def register_memory_backends(self):
-        return [BackendRegistration("sqlite", None, "not the one you know")]
+        return [BackendRegistration("sqlite", print, "not the one you know")]
 
     @hookimpl
     def register_embedders(self):
-        return [EmbedderRegistration("static", None, "not the one you know")]
+        return [EmbedderRegistration("static", print, "not the one you know")]
 """,
     "wrong-config": """
 from attrs import frozen
