@@ -13,16 +13,21 @@ from lamella.testing import MemoryBackendContract
 from lamella.testing.contract.files import FilesContract
 
 
+# Of the contract: each starts twenty programs, or is about what the core tells for all backends.
+SLOW = ("test_two_objects_can_share", "test_a_search_can_run_beside", "test_line_numbers")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow parts of the contract, since each test starts programs: what files hold, which the core reads for all
-    backends, and of tests with several values all but the first."""
+    """Slow parts of the contract, since each test starts programs: which files are memory, and of tests with several
+    values all but the first, too."""
     seen: set[tuple[type, str]] = set()
     for item in items:
         if isinstance(item, pytest.Function) and item.cls and issubclass(item.cls, MemoryBackendContract):
-            if (item.cls, item.originalname) in seen or hasattr(FilesContract, item.originalname):
+            name = item.originalname
+            if (item.cls, name) in seen or hasattr(FilesContract, name) or name.startswith(SLOW):
                 item.add_marker(pytest.mark.slow)
-            seen.add((item.cls, item.originalname))
+            seen.add((item.cls, name))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,9 +18,12 @@ from qmd_programs import Scene, is_gone, wait_for
 from lamella.errors import MemoryUnavailable
 from lamella.types.memory import SearchQuery, SyncProgress
 from lamella_qmd_backend.asking import Question
-from lamella_qmd_backend.config import Models, Update
+from lamella_qmd_backend.config import Config, Models, Update
 from lamella_qmd_backend.faults import QmdFailed
 from lamella_qmd_backend.output import Result
+from lamella_qmd_backend.runner import Runner
+from lamella_qmd_backend.state import State, StateFile
+from lamella_qmd_backend.vectors import embed
 
 FOUND = ["memory/2026-03-02.md"]
 
@@ -238,10 +242,16 @@ def test_a_database_that_was_emptied_is_filled_again(scene: Scene) -> None:
         '{"format": 1, "files": {}, "unknown": 1}',
     ],
 )
-def test_a_state_that_cannot_be_read_is_none(scene: Scene, text: str) -> None:
-    path = scene.state / "qmd" / "state.json"
+def test_a_state_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "state.json"
     path.write_text(text)
-    assert [h.path for h in scene.another().search(SearchQuery("pool")).hits] == FOUND
+    assert StateFile(path).read() == State()
+
+
+def test_without_a_state_the_index_is_made_anew(scene: Scene) -> None:
+    path = scene.state / "qmd" / "state.json"
+    path.write_text('{"format": 1')
+    assert scene.paths("pool") == FOUND
     assert json.loads(path.read_text())["documents"] == 2
 
 
@@ -381,17 +391,12 @@ def test_vectors_that_fail_are_put_off_and_told(make: Callable[..., Scene]) -> N
     assert scene.paths("okapi") == ["memory/a.md"]
 
 
-def test_the_wait_after_failures_doubles_up_to_an_hour(make: Callable[..., Scene]) -> None:
-    scene = make(models=Models(embed="/e.gguf"), update=Update(debounce_seconds=0.0, embed_interval_minutes=0.0))
-    scene.qmd.play("exit1", "embed")
+def test_the_wait_after_failures_doubles_up_to_an_hour(tmp_path: Path) -> None:
+    runner = Runner([sys.executable, "-ESc", "raise SystemExit(1)"], {}, tmp_path)
     waits = []
-    for number in range(8):
-        scene.write(f"memory/{number}.md", "x\n")
+    for failures in (0, 1, 2, 5, 6, 10_000):
         before = time.time()
-        scene.backend.sync(progress=lambda _: None)
-        path = scene.state / "qmd" / "state.json"
-        state = json.loads(path.read_text())
-        waits.append(round((state["embed_after"] - before) / 60))
-        failures = number + 1 if number < 6 else 10_000
-        path.write_text(json.dumps({**state, "embed_after": 0.0, "embed_failures": failures}))
-    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
+        changed = embed(runner, State(embed_failures=failures), Config()).changed
+        waits.append(round((changed["embed_after"] - before) / 60))
+        assert changed["embed_failures"] == failures + 1
+    assert waits == [1, 2, 4, 32, 60, 60]
