@@ -12,7 +12,6 @@ from qmd_programs import Scene
 from lamella.testing import MemoryBackendContract
 from lamella.testing.contract.files import FilesContract
 
-
 # Of the contract: each starts twenty programs, or is about what the core tells for all backends.
 SLOW = ("test_two_objects_can_share", "test_a_search_can_run_beside", "test_line_numbers")
 
