@@ -94,6 +94,18 @@ def test_what_was_written_before_the_clock_went_back_leaves_the_disk(
     assert not texts_on_disk(tmp_path, "quokka")
 
 
+def test_files_that_a_killed_program_had_begun_leave_the_disk(tmp_path: Path) -> None:
+    memories = memories_in(tmp_path)
+    for text in (*STAYS, SECRET):
+        memories.keeper.keep(text, OWN)
+    data = tmp_path / "agents/main/lancedb/memories.lance/data"
+    for name in (".tmpLgo3JP", "0101.lance#1"):
+        (data / name).write_bytes(next(data.glob("*.lance")).read_bytes() + SECRET.encode())
+    memories.forget([m for m in memories.page() if m.text == SECRET])
+    assert {m.text for m in memories.page()} == STAYS
+    assert not texts_on_disk(tmp_path, "quokka")
+
+
 def test_what_is_forgotten_or_corrected_leaves_the_table_of_an_older_version_too(tmp_path: Path) -> None:
     import lancedb
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NAME = ".lamella.purge"
+# Names that LanceDB gives to files while it writes them.
+_BEGUN = re.compile(r"^\.tmp|#\d+$")
 
 
 class Owed:
@@ -91,14 +94,18 @@ class Rewriter:
         """Remove all but the newest version of a table, while nobody else writes.
 
         LanceDB removes what is older than now, and so keeps what was written before a clock went back: its
-        versions are taken away by hand then, and their data follows.
+        versions are taken away by hand then, and their data follows. Nor does it know the files that a killed
+        program had begun.
         """
         table = self._database.table(name)
         if table is None:
             return
+        place = folder / f"{name}.lance"
+        for begun in [path for path in place.rglob("*") if _BEGUN.search(path.name)]:
+            begun.unlink(missing_ok=True)
         self._database.guarded(lambda: tidy_all(table))
         if len(self._database.guarded(table.list_versions)) > 1:
             # Names count down, so that the newest comes first.
-            for manifest in sorted((folder / f"{name}.lance" / "_versions").glob("*.manifest"))[1:]:
+            for manifest in sorted((place / "_versions").glob("*.manifest"))[1:]:
                 manifest.unlink()
             self._database.guarded(lambda: tidy_all(table))
