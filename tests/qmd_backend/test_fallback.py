@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cli import lamella as run_lamella
-from qmd_programs import Scene
+from qmd_programs import Scene, wait_for
 
 from lamella.errors import MemoryUnavailable
 from lamella.runtime import Runtime
@@ -98,6 +98,15 @@ def test_the_first_reason_is_told_when_nobody_answers(
     scene.qmd.play("exit1")
     with pytest.raises(MemoryUnavailable, match="boom"):
         memory.search(SearchQuery("pool"))
+
+
+def test_a_sync_that_nobody_listens_to_does_not_wait_for_vectors(
+    scene: Scene, opened: Callable[..., MemoryService]
+) -> None:
+    memory = opened(**{"plugins.config.qmd-backend.models.embed": "/e.gguf"})
+    scene.qmd.play("hang", "embed")
+    assert memory.sync().ok
+    wait_for(lambda: bool(scene.qmd.calls_of("embed")))
 
 
 def test_the_commands_say_who_answers(scene: Scene, tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ class FallbackBackend:
     def _synced(self, backend: Lazily, force: bool, listening: Listening) -> SyncReport | Exception:
         """The report of one backend, or why there is none. What the listener raises is raised."""
         try:
-            report: object = backend.get().sync(force=force, progress=listening.told)
+            report: object = backend.get().sync(force=force, progress=listening.progress)
             if not isinstance(report, SyncReport):
                 raise MemoryUnavailable(f"its sync gave {type(report).__name__}, expected a SyncReport")
             return report

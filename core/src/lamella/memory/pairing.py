@@ -73,9 +73,13 @@ class Listening:
         self._progress = progress
         self.objected = False
 
-    def told(self, state: SyncProgress) -> None:
-        if self._progress is None:
-            return
+    @property
+    def progress(self) -> ProgressListener | None:
+        """What a backend is given: nothing when nobody listens, so that it may leave more for later."""
+        return None if self._progress is None else self._told
+
+    def _told(self, state: SyncProgress) -> None:
+        assert self._progress is not None
         try:
             self._progress(state)
         except BaseException:
