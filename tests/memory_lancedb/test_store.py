@@ -483,6 +483,19 @@ def test_others_write_while_vectors_are_made(tmp_path: Path, forced: bool) -> No
     assert memories.status()["withoutVector"] == 0
 
 
+def test_an_embedder_of_the_same_name_and_other_length_is_told(tmp_path: Path) -> None:
+    keep(memories_in(tmp_path), "I prefer tea")
+    shorter = GivenVectors(dimensions=32)
+    shorter.identity = GivenVectors().identity
+    memories = memories_in(tmp_path, shorter)
+    assert keep(memories, "The gate closes at eight") == ["created"]
+    assert memories.keeper.change(memories.find("gate", 1).hits[0].memory, text="The gate closes at nine")
+    found = memories.search(SearchQuery("when does the gate close"))
+    assert found.hits[0].snippet == "The gate closes at nine"
+    assert found.degraded and "32 numbers" in found.degraded.reason
+    assert memories.reindex() == 2 and memories.search(SearchQuery("gate")).mode == "hybrid"
+
+
 @pytest.mark.parametrize("bad", ["short", "nan", "text"])
 def test_vectors_that_are_none_never_reach_the_table(tmp_path: Path, bad: str) -> None:
     class Bad(GivenVectors):
@@ -578,6 +591,17 @@ def test_a_busy_table_is_said(tmp_path: Path) -> None:
     ):
         keep(memories_in(tmp_path, lock_seconds=0.1), "I prefer milk")
     assert memories.find("tea", 1).hits
+
+
+def test_what_is_stored_is_told_as_stored_though_tidying_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lamella_memory_lancedb.store.store import Store
+
+    def busy(_store: Store) -> None:
+        raise MemoryUnavailable("busy")
+
+    monkeypatch.setattr(Store, "tidy", busy)
+    memories = memories_in(tmp_path, optimize_writes=1)
+    assert keep(memories, "I prefer tea", "The gate closes at eight") == ["created", "created"]
 
 
 def test_many_writes_leave_few_files(tmp_path: Path) -> None:

@@ -241,9 +241,13 @@ async def test_the_turn_goes_on_without_the_embedder_or_the_store(tmp_path: Path
     place = tmp_path / "other" / "place"
     place.parent.mkdir()
     place.write_text("in the way")
+    recorder = Recorder()
     async with agent(tmp_path / "other", model, uri=str(place)) as runtime:
+        runtime.listeners.append(recorder)
         result = await runtime.ask("When does the gate close?")
         assert result.text == "Fine."
+        (told,) = [n for n in recorder.of(Notice) if n.code == "recall_failed"]
+        assert str(place) in told.message and str(place) in memories_of(runtime).status()["lastError"]
 
 
 async def test_what_comes_late_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,15 +319,17 @@ def test_the_cursor_tells_what_is_new() -> None:
             ("c", "message", "user"),
             ("d", "custom", "user"),
             ("e", "message", "user"),
+            ("f", "message", "user"),
         ]
     ]
     for cursor, expected in [
-        (None, "ace"),
-        ({"entry": "a"}, "ce"),
-        (MappingProxyType({"entry": "c"}), "e"),
-        ({"entry": "e"}, ""),
-        ({"entry": "gone"}, "ace"),
-        ("nonsense", "ace"),
+        (None, "acef"),
+        ({"entry": "a"}, "cef"),
+        (MappingProxyType({"entry": "c"}), "ef"),
+        ({"entry": "e"}, "f"),
+        ({"entry": "f"}, ""),
+        ({"entry": "gone"}, "acef"),
+        ("nonsense", "acef"),
     ]:
         assert "".join(said.entry_id for said in said_since(entries, cursor)) == expected
 

@@ -138,7 +138,7 @@ class Keeper:
     def _said_before(self, memory: Memory, vector: Any, identity: str, reader: Reader) -> Memory | None:
         same = self._store.by_hash(memory.hash, reader)
         label = self._store.label()
-        if same is not None or vector is None or label is None or label.identity != identity:
+        if same is not None or label is None or label.fitting(vector, identity) is None:
             return same
         for near, cosine in self._store.nearest(vector, _LOOKED_AT, reader):
             if cosine >= self._config.duplicate_threshold and says_the_same(near.text, memory.text):
@@ -149,8 +149,14 @@ class Keeper:
         stones = [stone for stone in self._store.tombstones() if _is_for(stone, reader)]
         if any(stone.hash == memory.hash for stone in stones):
             return True
-        near = [stone.vector for stone in stones if stone.vector is not None and stone.identity == identity]
-        if vector is None or not near:
+        if vector is None:
+            return False
+        near = [
+            stone.vector
+            for stone in stones
+            if stone.vector is not None and stone.identity == identity and len(stone.vector) == len(vector)
+        ]
+        if not near:
             return False
         import numpy as np
 
