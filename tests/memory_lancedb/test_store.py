@@ -593,6 +593,18 @@ def test_a_busy_table_is_said(tmp_path: Path) -> None:
     assert memories.find("tea", 1).hits
 
 
+def test_a_table_that_somebody_else_made_anew_is_read_anew(tmp_path: Path) -> None:
+    import shutil
+
+    memories = memories_in(tmp_path)
+    keep(memories, "I prefer tea")
+    assert memories.find("tea", 1).hits
+    shutil.rmtree(tmp_path / "agents")
+    keep(memories_in(tmp_path), "The gate closes at eight")
+    assert [h.memory.text for h in memories.find("tea gate", 9).hits] == ["The gate closes at eight"]
+    assert stored(memories) == ["The gate closes at eight"]
+
+
 def test_what_is_stored_is_told_as_stored_though_tidying_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lamella_memory_lancedb.store.store import Store
 

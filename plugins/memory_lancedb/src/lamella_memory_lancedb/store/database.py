@@ -39,18 +39,20 @@ class Database:
         self.location = location
         self._connection: Any = None
         self._tables: dict[str, Any] = {}
+        self._stamps: dict[str, tuple[int, int] | None] = {}
         self._one_connects = threading.Lock()
 
     def table(self, name: str) -> Any | None:
         """A table's handle, which sees what other processes write; None when there is no such table."""
-        if name not in self._tables:
-            if not self.location.holds(name):
-                return None  # lancedb takes seconds to load: an empty memory needs none of it
-            opened = self.guarded(lambda: _open(self._connected(), name), name)
-            if opened is None:
-                return None
-            self._tables[name] = opened
-        return self._tables[name]
+        stamp = self.location.stamp(name)
+        if stamp != self._stamps.get(name):
+            self.close()  # what LanceDB remembers is of another folder
+        table = self._tables.get(name)
+        if table is None and stamp is not None:  # lancedb takes seconds to load: an empty memory needs none of it
+            table = self.guarded(lambda: _open(self._connected(), name), name)
+            if table is not None:
+                self._tables[name], self._stamps[name] = table, stamp
+        return table
 
     def read(self, name: str, action: Callable[[Any], T], otherwise: T) -> T:
         """Do something with a table; `otherwise` when there is none.
@@ -77,7 +79,7 @@ class Database:
         made = self.guarded(
             lambda: self._connected().create_table(name, data=data, mode="overwrite", on_bad_vectors=MISSING_IS_NULL)
         )
-        self._tables[name] = made
+        self._tables[name], self._stamps[name] = made, self.location.stamp(name)
         return made
 
     def drop(self, name: str) -> None:
@@ -102,6 +104,7 @@ class Database:
 
     def close(self) -> None:
         self._tables.clear()
+        self._stamps.clear()
         self._connection = None
 
     def _connected(self) -> Any:

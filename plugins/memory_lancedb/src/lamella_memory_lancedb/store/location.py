@@ -33,18 +33,23 @@ class Location:
     def holds(self, table: str) -> bool:
         """Whether there is, or may be, a table of that name. Raises `MemoryUnavailable` for a folder that cannot
         be looked into."""
+        return self.stamp(table) is not None
+
+    def stamp(self, table: str) -> tuple[int, int] | None:
+        """What differs when somebody has removed a table's folder and made it anew; None when it is not there.
+        An object store has always the same. Raises as `holds`."""
         if self.folder is None:
-            return True
+            return 0, 0
         try:
-            (self.folder / f"{table}.lance").stat()
+            found = (self.folder / f"{table}.lance").stat()
         except FileNotFoundError:
-            return False
+            return None
         except OSError as error:
             raise MemoryUnavailable(
                 f"{self.shown} cannot be read: {error.strerror or error}",
                 hint=f"Check its permissions, and {SECTION}.uri, which names a folder.",
             ) from error
-        return True
+        return found.st_ino, found.st_ctime_ns
 
 
 def locate(config: Config, state_dir: Path) -> Location:

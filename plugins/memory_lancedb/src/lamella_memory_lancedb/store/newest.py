@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lamella_memory_lancedb.store.snapshot import Snapshot
 
+Version = tuple[Any, int]
 # Does something with the table; gives the second argument when there is none.
 Read = Callable[[Callable[[Any], Any], Any], Any]
 
@@ -20,11 +21,12 @@ class Newest:
         self._read = read
         self._most = most
         self._snapshot: Snapshot | None = None
-        self._looked_at: int | None = None  # the version that the snapshot is of
+        self._looked_at: Version = (None, 0)  # what the snapshot is of
         self._one_loads = threading.Lock()
 
-    def version(self) -> int | None:
-        version: int | None = self._read(lambda table: int(table.version), None)
+    def version(self) -> Version:
+        """The table's handle and version; another handle may be that of a table that was made anew."""
+        version: Version = self._read(lambda table: (table, int(table.version)), (None, 0))
         return version
 
     def current(self) -> Snapshot | None:
@@ -33,25 +35,25 @@ class Newest:
         with self._one_loads:
             if version != self._looked_at:
                 self._snapshot = None  # the older one need not be in memory beside the new one
-                if version is not None and self._read(lambda table: int(table.count_rows()), 0) < self._most:
+                if version[0] is not None and self._read(lambda table: int(table.count_rows()), 0) < self._most:
                     self._snapshot = self._read(_snapshot, None)
                 self._looked_at = version
             return self._snapshot
 
-    def added(self, rows: Any, before: int | None) -> None:
+    def added(self, rows: Any, before: Version) -> None:
         """Rows were added to the version `before`. They are added here too, if nothing else has changed: reading
         100,000 vectors again takes half a second."""
         after = self.version()
         with self._one_loads:
             snapshot = self._snapshot
-            if snapshot is None or before is None or (self._looked_at, after) != (before, before + 1):
+            if snapshot is None or self._looked_at != before or after != (before[0], before[1] + 1):
                 return
             if len(snapshot) + rows.num_rows < self._most:
                 self._snapshot, self._looked_at = snapshot.extended(rows), after
 
     def drop(self) -> None:
         with self._one_loads:
-            self._snapshot, self._looked_at = None, None
+            self._snapshot, self._looked_at = None, (None, 0)
 
 
 def _snapshot(table: Any) -> Snapshot:

@@ -146,7 +146,7 @@ class Store:
 
     def facts(self) -> dict[str, Any]:
         """Numbers for a status."""
-        return {"tableVersion": self._newest.version() or 0, "memories": self.count(), **self._upkeep.facts()}
+        return {"tableVersion": self._newest.version()[1], "memories": self.count(), **self._upkeep.facts()}
 
     # --- writing: within `writing` ------------------------------------------------------------------------
 
