@@ -15,6 +15,7 @@ from other_programs import OPENCLAW_2026_9, entry, openclaw, say, session, snaps
 from pages import page, rows, sections
 
 from lamella.moving.openclaw_rules import RULES
+from lamella.moving.openclaw_settings import convert_settings
 
 
 def moved(home: Path, folder: Path, *more: str) -> dict[str, Any]:
@@ -418,7 +419,7 @@ def test_other_folders_are_refused(home: Path, tmp_path: Path) -> None:
 
 # Rows that are no rule: the import sees to them itself, or the words mean something else here.
 NO_RULE = {"agents.defaults.workspace", "session.store", "plugins.allow", "plugins.deny"}
-NO_RULE |= {"plugins.entries.ID.enabled", "plugins.entries.ID.config"}
+NO_RULE |= {f"plugins.entries.ID.{key}" for key in ("enabled", "config", "hooks.allowPromptInjection")}
 
 
 def test_the_documented_keys_are_those_that_are_taken_over() -> None:
@@ -439,3 +440,30 @@ def as_documented(key: str) -> str:
     ):
         key = key.replace(pattern, name)
     return key.partition(".*")[0]  # tables of sessions have one row
+
+
+def test_settings_of_qmd_and_of_memories_in_lancedb_are_taken_over() -> None:
+    qmd = {
+        "command": "/opt/qmd",
+        "searchMode": "vsearch",
+        "limits": {"timeoutMs": 2500},
+        "update": {"interval": "1h", "embedInterval": 30, "debounceMs": "soon"},
+    }
+    lancedb = {"autoCapture": True, "embedding": {"apiKey": "sk-1"}}
+    config = {
+        "memory": {"backend": "qmd", "qmd": qmd},
+        "plugins": {"entries": {"memory-lancedb": {"config": lancedb}}},
+    }
+    settings, left = convert_settings(config, ())
+    assert {".".join(s.ours): s.value for s in settings} == {
+        "memory.backend": "qmd",
+        "plugins.config.qmd-backend.command": "/opt/qmd",
+        "plugins.config.qmd-backend.mode": "semantic",
+        "plugins.config.qmd-backend.limits.timeout_seconds": 2.5,
+        "plugins.config.qmd-backend.update.interval_minutes": 60,
+        "plugins.config.qmd-backend.update.embed_interval_minutes": 30,
+        "plugins.config.memory-lancedb.auto_capture": True,
+    }
+    reasons = {item.source: item.reason for item in left}
+    assert reasons["memory.qmd.update.debounceMs"] == "expected milliseconds, found 'soon'"
+    assert "secret" in reasons["plugins.entries.memory-lancedb.config.embedding.apiKey"]

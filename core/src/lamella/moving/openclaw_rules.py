@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from lamella.config.units import parse_size
+from lamella.config.units import parse_duration, parse_size
 
 Convert: TypeAlias = Callable[[Any], Any]
 
@@ -59,6 +59,21 @@ def _duration(value: Any) -> str:
     return f"{value}d" if isinstance(value, (int, float)) else str(value)
 
 
+def _seconds(value: Any) -> float:
+    """From milliseconds."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise NoCounterpart(f"expected milliseconds, found {value!r}")
+    return value / 1000
+
+
+def _minutes(value: Any) -> float:
+    """A bare number is minutes there."""
+    try:
+        return parse_duration(value, unit="m") / 60
+    except ValueError as error:
+        raise NoCounterpart(str(error)) from None
+
+
 @frozen(slots=True)
 class Rule:
     """A key there, `*` standing for any one part, and the key here, `*` standing for the same parts in order."""
@@ -72,12 +87,15 @@ PROVIDERS = {"google": "gemini"}
 _API = _one_of(
     {"openai-completions": "openai-chat", "anthropic-messages": "anthropic", "google-generative-ai": "gemini"}
 )
+_QMD_MODES = _one_of({"search": "search", "vsearch": "semantic", "query": "query"})
 _EMBEDDERS = ("openai", "gemini", "voyage", "mistral", "ollama")
 
 _DEFAULTS = "agents.defaults"
 _FILES = "plugins.config.workspace-files"
 _NOTES = "plugins.config.daily-notes"
 _SESSION_NOTES = "plugins.config.session-memory"
+_QMD = "plugins.config.qmd-backend"
+_LANCEDB = "plugins.config.memory-lancedb"
 _SAFEGUARD = "plugins.config.compaction-safeguard"
 _PRUNING = "plugins.config.context-pruning"
 _MEMORY = "plugins.config.memory-core"
@@ -169,12 +187,6 @@ RULES = (
     Rule("session.maintenance.rotateBytes", "session.maintenance.rotate_bytes", str),
     Rule("session.maintenance.maxDiskBytes", "session.maintenance.max_disk_bytes", str),
     Rule("session.maintenance.highWaterBytes", "session.maintenance.high_water_bytes", str),
-    Rule("hooks.internal.entries.session-memory.messages", "plugins.config.session-memory.messages"),
-    Rule(
-        "hooks.internal.entries.session-memory.llmSlug",
-        "plugins.config.session-memory.slug",
-        _one_of({True: None, False: "time"}),
-    ),
     Rule("plugins.enabled", "plugins.enabled"),
     Rule(
         "plugins.slots.memory",
@@ -183,6 +195,20 @@ RULES = (
     ),
     Rule("memory.citations", f"{_MEMORY}.citations"),
     Rule("memory.backend", "memory.backend", _one_of({"builtin": "sqlite", "qmd": "qmd"})),
+    Rule("memory.qmd.command", f"{_QMD}.command"),
+    Rule("memory.qmd.searchMode", f"{_QMD}.mode", _QMD_MODES),
+    Rule("memory.qmd.limits.maxResults", f"{_MEMORY}.max_results"),
+    Rule("memory.qmd.limits.maxSnippetChars", f"{_QMD}.limits.snippet_chars"),
+    Rule("memory.qmd.limits.timeoutMs", f"{_QMD}.limits.timeout_seconds", _seconds),
+    Rule("memory.qmd.sessions.enabled", f"{_MEMORY}.session_memory"),
+    Rule("memory.qmd.update.debounceMs", f"{_QMD}.update.debounce_seconds", _seconds),
+    Rule("memory.qmd.update.interval", f"{_QMD}.update.interval_minutes", _minutes),
+    Rule("memory.qmd.update.embedInterval", f"{_QMD}.update.embed_interval_minutes", _minutes),
+    Rule("memory.qmd.update.updateTimeoutMs", f"{_QMD}.update.timeout_seconds", _seconds),
+    Rule("memory.qmd.update.embedTimeoutMs", f"{_QMD}.update.embed_timeout_seconds", _seconds),
+    Rule("plugins.entries.memory-lancedb.config.autoCapture", f"{_LANCEDB}.auto_capture"),
+    Rule("plugins.entries.memory-lancedb.config.autoRecall", f"{_LANCEDB}.auto_recall"),
+    Rule("plugins.entries.memory-lancedb.config.captureMaxChars", f"{_LANCEDB}.capture_max_chars"),
     Rule("memory.search.enabled", "plugins.slots.memory", _one_of({True: None, False: "none"})),
     Rule(
         "memory.search.provider",
