@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from builders import CASES, transcript, write_lines
-from cli import EXAMPLE, lamella
+from cli import EXAMPLE
+from cli import lamella as spawned
+from inside import lamella
 from pi_golden import DATA
 
 OFFLINE = ("--model", "offline")
@@ -40,12 +42,12 @@ def script(tmp_path: Path, *steps: object) -> str:
 
 def test_index_ask_show(home: Path, workspace: Path) -> None:
     at = ("--workspace", workspace)
-    index = lamella("memory", "index", *at, home=home, check=True)
+    index = spawned("memory", "index", *at, home=home, check=True)
     assert "13 files" in index.out
-    asked = lamella("ask", "Which day is the boiler serviced?", *OFFLINE, *at, home=home, check=True)
+    asked = spawned("ask", "Which day is the boiler serviced?", *OFFLINE, *at, home=home, check=True)
     assert "memory/2026-10-12.md#L" in asked.out or "memory/2026-10-20.md#L" in asked.out
     assert "memory_search" in asked.err
-    shown = lamella("sessions", "show", "agent:main:main", *at, home=home, check=True)
+    shown = spawned("sessions", "show", "agent:main:main", *at, home=home, check=True)
     assert "you> Which day is the boiler serviced?" in shown.out
     assert "memory_search" in shown.out
 
@@ -58,8 +60,8 @@ def test_questions_in_chinese_find_chinese_notes(home: Path, workspace: Path) ->
 
 def test_what_is_remembered_is_found_again(home: Path, workspace: Path) -> None:
     at = ("--workspace", workspace)
-    lamella("ask", "Remember that the attic key hangs behind the kitchen door.", *OFFLINE, *at, home=home, check=True)
-    found = lamella("ask", "Where does the attic key hang?", *OFFLINE, "--new", *at, home=home, check=True)
+    spawned("ask", "Remember that the attic key hangs behind the kitchen door.", *OFFLINE, *at, home=home, check=True)
+    found = spawned("ask", "Where does the attic key hang?", *OFFLINE, "--new", *at, home=home, check=True)
     assert "behind the kitchen door" in found.out
 
 
@@ -289,9 +291,9 @@ def test_a_verbose_turn_is_logged_without_its_texts(home: Path, workspace: Path)
 
 
 def test_completion_for_a_shell(home: Path) -> None:
-    script = lamella(home=home, _LAMELLA_COMPLETE="bash_source")
+    script = spawned(home=home, _LAMELLA_COMPLETE="bash_source")
     assert "complete" in script.out
-    offered = lamella(home=home, _LAMELLA_COMPLETE="bash_complete", COMP_WORDS="lamella sessions ", COMP_CWORD="2")
+    offered = spawned(home=home, _LAMELLA_COMPLETE="bash_complete", COMP_WORDS="lamella sessions ", COMP_CWORD="2")
     assert "plain,tree" in offered.out.split()
 
 
@@ -330,19 +332,19 @@ def test_index_says_what_happened(home: Path, tmp_path: Path) -> None:
 
 def test_memory_add_get_search(home: Path, workspace: Path) -> None:
     at = ("--workspace", workspace)
-    added = lamella("memory", "add", "The spare fuse box key is with Amira.", "--json", *at, home=home, check=True).json
-    got = lamella("memory", "get", added["path"], "--json", *at, home=home, check=True).json
+    added = spawned("memory", "add", "The spare fuse box key is with Amira.", "--json", *at, home=home, check=True).json
+    got = spawned("memory", "get", added["path"], "--json", *at, home=home, check=True).json
     assert "spare fuse box key" in got["text"]
-    found = lamella("memory", "search", "spare fuse box", "--json", *at, home=home, check=True).json
+    found = spawned("memory", "search", "spare fuse box", "--json", *at, home=home, check=True).json
     assert found["results"][0]["path"] == added["path"]
-    batch = lamella("memory", "search", "--batch", *at, home=home, stdin="boiler\n榛子\n", check=True)
+    batch = spawned("memory", "search", "--batch", *at, home=home, stdin="boiler\n榛子\n", check=True)
     rows = [json.loads(line) for line in batch.out.splitlines()]
     assert [r["query"] for r in rows] == ["boiler", "榛子"]
     assert all(r["results"] for r in rows)
     for odd in (["--batch", "boiler"], ["--min-score", "nan", "boiler"], [" "]):
-        assert lamella("memory", "search", *odd, *at, home=home, stdin="boiler\n").code == 2
-    assert lamella("memory", "get", "memory/none.md", *at, home=home).code == 4
-    outside = lamella("memory", "get", "../secret.md", *at, home=home)
+        assert spawned("memory", "search", *odd, *at, home=home, stdin="boiler\n").code == 2
+    assert spawned("memory", "get", "memory/none.md", *at, home=home).code == 4
+    outside = spawned("memory", "get", "../secret.md", *at, home=home)
     assert outside.code == 1
     assert outside.out == ""
 
@@ -398,9 +400,9 @@ def test_noise_of_plugins_stays_off_stdout(home: Path, tmp_path: Path) -> None:
     path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
     plain = {"PYTHONPATH": path, "LC_ALL": "C", "PYTHONUTF8": "0"}
     for command in (["memory", "index"], ["memory", "search", "花房"], ["memory", "status"], ["plugins", "list"]):
-        ran = lamella(*command, "--json", *at, home=home, check=True, **plain)
+        ran = spawned(*command, "--json", *at, home=home, check=True, **plain)
         json.loads(ran.out)
-    listed = lamella("plugins", "list", "--json", home=home, check=True, **plain)
+    listed = spawned("plugins", "list", "--json", home=home, check=True, **plain)
     assert "noisy" in [p["name"] for p in listed.json["plugins"]]
     assert "hello from import" in listed.err
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 from agents import Recorder, open_agent
-from cli import Ran, lamella
+from cli import Ran
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inside import lamella
 from provider_server import Call, ProviderServer, Reply, Tokens
 from streams import InPieces, cut
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli import lamella
+from inside import lamella
 from memories import GivenVectors, memories_in
 
 from lamella.config.secrets import HIDDEN, shown

@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import os
+import sys
 from pathlib import Path
 from unittest import mock
 
@@ -15,7 +16,7 @@ from lamella.cli.common import Out
 from lamella.cli.main import main
 
 
-def lamella(*arguments: str | Path, home: Path, check: bool = False, **environ: str) -> Ran:
+def lamella(*arguments: str | Path, home: Path, stdin: str = "", check: bool = False, **environ: str) -> Ran:
     """Run a command on a scratch state folder; without any key in the environment."""
     clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("LAMELLA_")}
     out, err = io.StringIO(), io.StringIO()
@@ -24,6 +25,7 @@ def lamella(*arguments: str | Path, home: Path, check: bool = False, **environ: 
     with (
         mock.patch.dict(os.environ, {**clean, "LAMELLA_HOME": str(home), **environ}, clear=True),
         mock.patch.object(Out, "stream", None),
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape")))),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
