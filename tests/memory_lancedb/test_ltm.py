@@ -199,8 +199,12 @@ def test_an_export_comes_back_with_its_times(
         ("nothing", "line 2: expected an object of JSON"),
         ('{"text": "x", "createdAt": "yesterday"}', "line 2: expected Unix milliseconds, as createdAt"),
         ('{"text": "x", "createdAt": true}', "line 2: expected Unix milliseconds, as createdAt"),
+        (f'{{"text": "x", "createdAt": {2**62}}}', "line 2: expected Unix milliseconds, as createdAt"),
         ('{"text": ""}', "line 2: expected a text that is not empty"),
+        ('{"text": "\u200b"}', "line 2: the text of a memory is empty"),
+        (f'{{"text": "{"长" * 20_001}"}}', "line 2: a memory has 20001 characters, expected at most 20000"),
     ],
+    ids=lambda value: value[:40],
 )
 def test_a_wrong_line_stores_nothing(run: Run, tmp_path: Path, line: str, said: str) -> None:
     file = tmp_path / "wrong.jsonl"

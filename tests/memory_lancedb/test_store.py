@@ -631,7 +631,7 @@ def test_a_large_table_answers_by_an_index(tmp_path: Path) -> None:
     texts = [f"Box {number} is on shelf {number * 7}" for number in range(1100)]
     from lamella_memory_lancedb.keeping import _made
 
-    made = [_made(text, OWN, "fact", 0.5) for text in texts]
+    made = [_made(text, OWN, "fact", 0.5, None) for text in texts]
     with memories.store.writing():
         memories.store.insert(made, list(embedder.embed_documents(texts)), embedder.identity)
     memories.sync()

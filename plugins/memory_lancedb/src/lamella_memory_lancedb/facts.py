@@ -12,7 +12,11 @@ from attrs import frozen
 from lamella.errors import UsageError
 from lamella.types.host import SHARED_CHATS, ChatType
 from lamella_memory_lancedb.config import SECTION, Config
+from lamella_memory_lancedb.keeping import clean_text
 from lamella_memory_lancedb.store.memory import CATEGORIES, Memory, Origin
+
+# Unix milliseconds of the last day but one of the year 9999: a day later, it is the year 10000 in some zones.
+_LATEST = 253_402_214_399_999
 
 
 @frozen(slots=True)
@@ -49,7 +53,6 @@ class Stats:
 class Line:
     """A memory from a line of an export, before it is stored: its text, and what is kept of the rest."""
 
-    number: int
     text: str
     category: str
     importance: float
@@ -92,14 +95,18 @@ def _import_line(number: int, line: str, agent: str) -> Line:
     text, category, importance = raw.get("text"), raw.get("category", "other"), raw.get("importance", 0.7)
     if not isinstance(text, str) or not text.strip():
         raise expected("a text that is not empty, as text")
+    try:
+        text = clean_text(text)
+    except UsageError as error:
+        raise UsageError(f"line {number}: {error}") from None
     if category not in CATEGORIES:
         raise expected(f"one of {', '.join(CATEGORIES)}, as category")
     if isinstance(importance, bool) or not isinstance(importance, (int, float)) or not 0 <= importance <= 1:
         raise expected("a number of 0 to 1, as importance")
     created = raw.get("createdAt")
-    if created is not None and (isinstance(created, bool) or not isinstance(created, int) or not 0 <= created < 2**63):
+    if created is not None and (isinstance(created, bool) or not isinstance(created, int) or not 0 <= created <= _LATEST):
         raise expected("Unix milliseconds, as createdAt")
     key, session, entry = (str(raw.get(name) or "") for name in ("sessionKey", "sessionId", "entryId"))
     chat: ChatType = raw["chat"] if raw.get("chat") in SHARED_CHATS else "direct"
     origin = Origin(agent, "import", key, session, entry, chat)
-    return Line(number, text, category, float(importance), origin, created)
+    return Line(text, category, float(importance), origin, created)

@@ -91,7 +91,7 @@ class Keeper:
         Raises `MemoryNotFound` when somebody has forgotten it meanwhile.
         """
         if "text" in fields:
-            text = _clean(fields["text"])
+            text = clean_text(fields["text"])
             fields |= {"text": text, "hash": text_hash(text)}
         vector, identity = self._vector(fields.get("text", memory.text))
         with self._store.writing():
@@ -169,8 +169,8 @@ def _is_for(stone: Tombstone, reader: Reader) -> bool:
     return (reader.agents is None or stone.agent in reader.agents) and reader.session_key in ("", stone.session_key)
 
 
-def _made(text: str, origin: Origin, category: str, importance: float, created_at: int | None = None) -> Memory:
-    clean = _clean(text)
+def _made(text: str, origin: Origin, category: str, importance: float, created_at: int | None) -> Memory:
+    clean = clean_text(text)
     _check(category, importance)
     now = unix_ms()
     return Memory(
@@ -190,7 +190,8 @@ def _made(text: str, origin: Origin, category: str, importance: float, created_a
     )
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
+    """A text as it is stored, secrets masked. Raises `UsageError` when it is empty or too long."""
     clean = redact(without_unseen(well_formed(text))).replace("\0", "").strip()
     if not clean:
         raise UsageError("the text of a memory is empty")
