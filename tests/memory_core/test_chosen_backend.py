@@ -306,3 +306,17 @@ def test_secrets_in_notes_are_masked_whoever_answers(tmp_path: Path) -> None:
         assert "okapi" in found.hits[0].snippet
         assert secret not in found.hits[0].snippet
     runtime.close()
+
+
+def test_what_went_wrong_in_another_backend_is_not_told_of_this_one(tmp_path: Path) -> None:
+    shaky = Shaky(Mood(FAILS))
+    runtime = open_with(tmp_path, shaky)
+    runtime.require_memory().sync()
+    assert REASON in runtime.require_memory().status()["lastError"]
+    runtime.close()
+    runtime = open_with(tmp_path, shaky, backend="sqlite")
+    memory = runtime.require_memory()
+    assert memory.status()["lastError"] is None
+    assert search(memory) == (["MEMORY.md"], "")
+    assert memory.status()["lastSync"] is not None
+    runtime.close()

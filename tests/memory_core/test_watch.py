@@ -480,7 +480,7 @@ def test_status_tells_of_the_last_sync_in_later_processes(workspace: Path, tmp_p
 def test_a_clock_that_was_set_back_does_not_keep_the_time_of_the_last_sync(workspace: Path, tmp_path: Path) -> None:
     memory = Memory(memory_context(workspace), QUICK)
     ahead = unix_ms() + 86_400_000
-    note_synced(tmp_path / "state", at=ahead)
+    note_synced(tmp_path / "state", "sqlite", at=ahead)
     memory.sync()
     assert 0 < memory.status()["lastSync"] < ahead
     memory.close()

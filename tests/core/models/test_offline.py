@@ -109,6 +109,13 @@ async def test_a_question_is_looked_up_and_answered_with_quotes():
     assert "rent" not in reply
 
 
+@pytest.mark.parametrize("name", ["recalled-memory", "relevant-memories"])
+async def test_what_memory_put_before_a_question_is_not_part_of_it(name):
+    talk = Conversation(FakeMemory(NOTES))
+    await talk.say(f"<{name}>\nOld notes.\n1. Remember that the car is red.\n</{name}>\n\nWhen was Rex born?")
+    assert talk.memory.calls == [("memory_search", {"query": "When was Rex born?"})]
+
+
 async def test_a_chinese_question_gets_a_chinese_answer():
     talk = Conversation(FakeMemory(NOTES))
     reply = await talk.say("小明的生日是哪天？")

@@ -27,6 +27,7 @@ from lamella.models.offline_phrases import (
 from lamella.models.whole import stream_whole
 from lamella.text.estimate import estimate_text, estimate_tokens
 from lamella.text.javascript import js_json
+from lamella.text.recalled import without_blocks
 from lamella.text.silent import SILENT
 from lamella.text.summary import SummaryLimits, lasting_facts, summarize_text
 from lamella.text.summary_format import COMPACT_HEADINGS, same_words
@@ -111,7 +112,7 @@ class _Turn:
         if last < 0:
             return cls(request, "", (), ())
         said = [b for b in blocks_of(messages[last].content) if b != TextBlock(IMAGE_LEFT_OUT)]
-        prompt = text_of(said, "\n").strip()
+        prompt = without_blocks(text_of(said, "\n"))
         results = tuple(m for m in messages[last + 1 :] if isinstance(m, ToolResultMessage))
         return cls(request, prompt, messages[:last], results)
 

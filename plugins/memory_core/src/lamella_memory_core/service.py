@@ -149,7 +149,7 @@ class Memory:
         self._upkeep.run(told, stopped)
 
     def status(self) -> dict[str, Any]:
-        synced = read_synced(self._context.state_dir)
+        synced = read_synced(self._context.state_dir, self._backend.name)
         facts = self._backend.status()
         if facts.get("fallback") and str(facts.get("problem")).startswith(MEANING_OFF):
             facts["problem"] = None  # a fallback that keeps keywords only is as it should be
@@ -196,7 +196,7 @@ class Memory:
         self._index = found.index
         if found.in_step:
             self._upkeep.confirm(mark)
-            note_synced(self._context.state_dir, at=unix_ms())
+            note_synced(self._context.state_dir, self._backend.name, at=unix_ms())
         return found
 
     def _sync_backend(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
@@ -206,9 +206,9 @@ class Memory:
                 report = self._backend.sync(force=force, progress=progress)
         except LamellaError as error:
             if not self._closed:  # a sync that is cut off by closing has not failed; the next one goes on
-                note_synced(self._context.state_dir, error=str(error))
+                note_synced(self._context.state_dir, self._backend.name, error=str(error))
             raise
-        note_synced(self._context.state_dir, at=begun, error=what_failed(report))
+        note_synced(self._context.state_dir, self._backend.name, at=begun, error=what_failed(report))
         return report
 
     def _holds_all(self) -> bool:

@@ -27,24 +27,28 @@ class Synced:
     error: str = ""
 
 
-def read_synced(state_dir: Path) -> Synced:
-    """What is noted in a state folder; a file that cannot be read says nothing."""
+def read_synced(state_dir: Path, backend: str) -> Synced:
+    """What is noted in a state folder of a backend; a file that cannot be read says nothing, nor does what
+    another backend left."""
     try:
         noted = json.loads((state_dir / NAME).read_bytes())
-        at, error = noted["at"], noted["error"]
-    except (OSError, ValueError, TypeError, KeyError):
+        at, error, whose = noted["at"], noted["error"], noted.get("backend", backend)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return Synced()
+    if whose != backend:
         return Synced()
     return Synced(at if isinstance(at, int) else None, error if isinstance(error, str) else "")
 
 
-def note_synced(state_dir: Path, *, at: int | None = None, error: str | None = None) -> None:
+def note_synced(state_dir: Path, backend: str, *, at: int | None = None, error: str | None = None) -> None:
     """Note a sync; None keeps what was noted before. A folder that cannot be written is left alone."""
-    before = read_synced(state_dir)
+    before = read_synced(state_dir, backend)
     now = Synced(before.at if at is None else at, before.error if error is None else error)
     if now.error == before.error and abs((now.at or 0) - (before.at or 0)) < _SELDOM_MS:  # clocks are set back, too
         return
     try:
-        write_atomic(state_dir / NAME, json.dumps({"at": now.at, "error": now.error}).encode())
+        noted = {"at": now.at, "error": now.error, "backend": backend}
+        write_atomic(state_dir / NAME, json.dumps(noted).encode())
     except OSError as failure:
         log.debug("the sync is not noted: %s", failure)
 
