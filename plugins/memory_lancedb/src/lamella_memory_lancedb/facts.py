@@ -104,7 +104,7 @@ def _import_line(number: int, line: str, agent: str) -> Line:
     if isinstance(importance, bool) or not isinstance(importance, (int, float)) or not 0 <= importance <= 1:
         raise expected("a number of 0 to 1, as importance")
     created = raw.get("createdAt")
-    if created is not None and (isinstance(created, bool) or not isinstance(created, int) or not 0 <= created <= _LATEST):
+    if created is not None and (type(created) is not int or not 0 <= created <= _LATEST):
         raise expected("Unix milliseconds, as createdAt")
     key, session, entry = (str(raw.get(name) or "") for name in ("sessionKey", "sessionId", "entryId"))
     chat: ChatType = raw["chat"] if raw.get("chat") in SHARED_CHATS else "direct"
