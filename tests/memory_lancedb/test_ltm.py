@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -175,17 +174,14 @@ def test_a_wrong_forget_changes_nothing(
 # --- moving ---------------------------------------------------------------------------------------------------
 
 
-def test_an_export_comes_back_with_its_times(
-    run: Run, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_comes_back_with_its_times(run: Run, filled: Path, tmp_path: Path) -> None:
     before = run("export").out
     file = tmp_path / "out.jsonl"
     file.write_text("something old")
     told = run("export", "--output", file, "--json").json
     assert (told["count"], file.read_text(encoding="utf-8")) == (4, before)
     run("forget", "--all", "--yes")
-    monkeypatch.setattr("sys.stdin", io.StringIO(before))
-    assert "4 memories stored, 0 known already" in run("import", "-").out
+    assert "4 memories stored, 0 known already" in run("import", "-", stdin=before).out
     assert run("import", file, "--json").json["known"] == 4
     after = [json.loads(line) for line in run("export").out.splitlines()]
     kept = [json.loads(line) for line in before.splitlines()]
