@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from lamella.errors import LamellaError, MemoryUnavailable, UsageError
+from lamella.memory.closing import until_closed
 from lamella.memory.errand import Errand, StillRunning
 from lamella.memory.meaning import QUESTION_SECONDS, Meaning, NoMeaning
 from lamella.memory.scan import Scan, scan_memory
@@ -21,7 +22,6 @@ from lamella.types.memory import (
     MemoryResults,
     ProgressListener,
     SearchQuery,
-    SyncProgress,
     SyncReport,
 )
 from lamella_memory_core.choices import MEANING_OFF
@@ -125,7 +125,7 @@ class SqliteBackend:
                 self._passing.cleanup()
 
     def _sync(self, force: bool, progress: ProgressListener | None) -> SyncReport:
-        told = self._until_closed(progress)
+        told = until_closed(self._closing, progress)
         report = self._index.sync_files(told, force=force)
         if not self._meaning.wanted:
             return report
@@ -203,7 +203,8 @@ class SqliteBackend:
         if earlier is not None and not earlier.done:  # it may have passed by what has changed since
             with contextlib.suppress(LamellaError):
                 earlier.result(seconds)
-        self._looking = Errand(lambda: self._index.sync_files(self._until_closed(), patient=True), "lamella-sync")
+        told = until_closed(self._closing)
+        self._looking = Errand(lambda: self._index.sync_files(told, patient=True), "lamella-sync")
         return self._looking.result(seconds)
 
     def _ask_embedder(self, query: SearchQuery, report: SyncReport | None, problems: list[str]) -> Singles:
@@ -215,17 +216,6 @@ class SqliteBackend:
             problems += [problem] if problem else []
         vector: Singles = self._meaning.question(query.text)
         return vector
-
-    def _until_closed(self, progress: ProgressListener | None = None) -> ProgressListener:
-        """A listener that ends a sync when the memory is closed."""
-
-        def told(state: SyncProgress) -> None:
-            if self._closing.is_set():
-                raise MemoryUnavailable("the memory was closed during a sync")
-            if progress is not None:
-                progress(state)
-
-        return told
 
     def _model(self) -> tuple[str | None, str]:
         """The identity of the embedder; or None, and why meanings are not compared."""

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from lamella.errors import MemoryPathError, MemoryUnavailable
+from lamella.memory.closing import until_closed
 from lamella.memory.reading import load
 from lamella.memory.scan import FoundFile, Scan
 from lamella.memory.transcripts import SOURCE as SESSIONS
@@ -81,7 +82,7 @@ class QmdBackend:
         self._background: Background | None = None
         self._mender: Mender | None = None
         if self._private is not None:
-            self._background = Background(self._private, self._until_closed(None))
+            self._background = Background(self._private, until_closed(self._closed))
             self._mender = Mender(self._private, self._asker, self._background)
         self._last_look: _Look | None = None
         self._dropped = 0
@@ -109,7 +110,7 @@ class QmdBackend:
         # Who wants neither a new index nor to hear of progress has something else to do, such as a note to write.
         patient = force or progress is not None
         wait = self._config.update.timeout_seconds if patient else _IMPATIENT_SECONDS
-        told = self._until_closed(progress)
+        told = until_closed(self._closed, progress)
         with self._folder_faults():
             done = self._private.update(force=force, again=patient, vectors=patient, wait=wait, progress=told)
         if done is not None:
@@ -275,15 +276,6 @@ class QmdBackend:
         index, background = self._private, self._background
         if index is not None and background is not None and index.is_due(look.scan, look.changes):
             background.update(again=not look.changes)
-
-    def _until_closed(self, progress: ProgressListener | None) -> ProgressListener:
-        def told(state: Any) -> None:
-            if self._closed.is_set():
-                raise MemoryUnavailable("the memory was closed during a sync")
-            if progress is not None:
-                progress(state)
-
-        return told
 
     @contextlib.contextmanager
     def _folder_faults(self) -> Iterator[None]:

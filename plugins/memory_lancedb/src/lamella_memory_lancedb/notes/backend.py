@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from lamella.errors import LamellaError, MemoryUnavailable, MissingExtra, UsageError
+from lamella.memory.closing import until_closed
 from lamella.memory.errand import Errand, StillRunning
 from lamella.memory.meaning import QUESTION_SECONDS, NoMeaning
 from lamella.memory.meaning import Meaning as Embedding
@@ -20,7 +21,6 @@ from lamella.types.memory import (
     MemoryResults,
     ProgressListener,
     SearchQuery,
-    SyncProgress,
     SyncReport,
     traits_of,
 )
@@ -103,7 +103,7 @@ class NotesBackend:
     def sync(self, *, force: bool = False, progress: ProgressListener | None = None) -> SyncReport:
         """Read files that have changed, and make vectors of texts that are new. Raises `UsageError` for a missing
         workspace, `MemoryUnavailable` when the table cannot be written."""
-        return self._index.follower.sync(force, self._until_closed(progress))
+        return self._index.follower.sync(force, until_closed(self._closing, progress))
 
     def status(self) -> dict[str, Any]:
         """Facts about the table as it is."""
@@ -189,17 +189,6 @@ class NotesBackend:
         vector = self._embedding.question(text)
         likeness = self._background.likeness()
         return Meaning(vector, likeness, _USUAL_SHARE if share is None else share), embedder.identity
-
-    def _until_closed(self, progress: ProgressListener | None) -> ProgressListener:
-        """A listener that ends a sync when the backend is closed."""
-
-        def told(state: SyncProgress) -> None:
-            if self._closing.is_set():
-                raise MemoryUnavailable("the memory was closed during a sync")
-            if progress is not None:
-                progress(state)
-
-        return told
 
 
 def _condition(query: SearchQuery) -> str:
