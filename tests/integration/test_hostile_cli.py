@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -130,3 +131,17 @@ def test_output_that_cannot_be_written(arguments: tuple[str, ...], home: Path) -
     assert ran.returncode != 0
     assert ran.stderr.splitlines()[0] == b"Error: No space left on device"
     assert b"Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("time", [10**18, -(10**18), 10**30])
+def test_times_that_no_calendar_has(time: int, home: Path, tmp_path: Path) -> None:
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+    assert lamella("ask", "hello", *OFFLINE, "--workspace", workspace, home=home).code == 0
+    file = home / "agents/main/sessions/sessions.json"
+    entries = json.loads(file.read_text())
+    entries["agent:main:main"]["updatedAt"] = time
+    file.write_text(json.dumps(entries))
+    for command in (["sessions", "list"], ["status"]):
+        ran = lamella(*command, "--workspace", workspace, home=home)
+        assert (ran.code, "agent:main:main" in ran.out) == (0, True), ran.err

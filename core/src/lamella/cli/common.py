@@ -230,14 +230,19 @@ def table(rows: list[list[str]], headings: list[str]) -> str:
 
 
 def local_minute(milliseconds: int | None, timezone: str) -> str:
-    """A time for people, to the minute, in the user's zone."""
+    """A time for people, to the minute, in the user's zone; `?` for none, and for one that no calendar has."""
     from datetime import UTC, datetime
 
     from lamella.text.days import zone
 
     if milliseconds is None:
         return "?"
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone(zone(timezone)).strftime("%Y-%m-%d %H:%M")
+    users = zone(timezone)
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone(users)
+    except (ValueError, OverflowError, OSError):
+        return "?"
+    return moment.strftime("%Y-%m-%d %H:%M")
 
 
 def since_ms(text: str, timezone: str) -> int:
