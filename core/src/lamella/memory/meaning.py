@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from lamella.errors import LamellaError
 from lamella.memory.errand import Errand, StillRunning
+from lamella.memory.vectors import checked
 from lamella.types.memory import Embedder, EmbedderRegistration
 
 NONE = "none"
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # Takes an embedder's answer, how many rows it should have, and the embedder; gives float32 (rows,
-# dimensions), or raises. It is the plugin's, since the core knows no arrays.
+# dimensions), or raises.
 Check = Callable[[Any, int, Embedder], Any]
 
 
@@ -32,7 +33,7 @@ class NoMeaning(LamellaError):
 class Meaning:
     """The embedder that the settings name. Whatever goes wrong with it comes as `NoMeaning`."""
 
-    def __init__(self, name: str, on_offer: Mapping[str, EmbedderRegistration], check: Check) -> None:
+    def __init__(self, name: str, on_offer: Mapping[str, EmbedderRegistration], check: Check = checked) -> None:
         self.name = name
         self._on_offer = on_offer
         self._check = check

@@ -30,7 +30,6 @@ from lamella_memory_core.index.chunking import Chunking
 from lamella_memory_core.index.database import is_busy
 from lamella_memory_core.index.growth import Growth
 from lamella_memory_core.index.index import Emptied, Index
-from lamella_memory_core.meaning.vectors import checked
 from lamella_memory_core.ranking.style import style_of
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class SqliteBackend:
         self._chunking = Chunking(
             config.chunk_tokens, config.chunk_overlap, config.chunk_rule, redacted=config.redact_notes
         )
-        self._meaning = Meaning(config.embedder, context.embedders, checked)
+        self._meaning = Meaning(config.embedder, context.embedders)
         self._index = self._index_in(context.state_dir)
         self._passing: tempfile.TemporaryDirectory[str] | None = None
         self._why_passing = ""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from lamella.errors import LamellaError
-from lamella.types.memory import Embedder, ProgressListener, SyncProgress
+from lamella.types.memory import ProgressListener, SyncProgress
 from lamella_memory_core.index.database import MARK_CHANGED, Database
 
 if TYPE_CHECKING:
@@ -41,10 +40,6 @@ UPDATE embedders SET filled = ? WHERE identity = ? AND filled < ? AND (SELECT bi
 """
 
 
-class BadVectors(LamellaError):
-    """An embedder gave something that is no vector of its own kind."""
-
-
 @frozen(slots=True)
 class _Work:
     """What a state of the index lacks: hashes of texts without a vector, once each. `filled`: whether the
@@ -66,18 +61,20 @@ def _work(connection: sqlite3.Connection, identity: str) -> _Work:
 
 def embed_pending(
     database: Database,
-    embedder: Embedder,
+    identity: str,
+    embed: Callable[[Sequence[str]], Singles],
     stopped: Callable[[], bool],
     progress: ProgressListener = lambda _progress: None,
 ) -> int:
     """Embed what is missing, in groups; each group is stored when it is done, so what was done is kept
     whatever happens then. Returns the number of texts.
 
-    No transaction is open while the embedder works. Once `stopped` no further group is begun. Raises
-    what the embedder raises, and `BadVectors`. `progress` is told before each group.
+    `embed` gives the vectors of texts by the embedder of that identity. No transaction is open while it
+    works. Once `stopped` no further group is begun. Raises what it raises. `progress` is told before each
+    group.
     """
     with database.read() as connection:
-        work = _work(connection, embedder.identity)
+        work = _work(connection, identity)
     if work.dropped:
         _drop_left_over(database)
     done = 0
@@ -86,28 +83,12 @@ def embed_pending(
             return done
         progress(SyncProgress("vectors", done, len(work.hashes)))
         texts = _texts(database, group)
-        blobs = _blobs(embedder, list(texts.values()))
-        _store(database, embedder.identity, list(texts), blobs)
+        blobs = [row.astype("<f4").tobytes() for row in embed(list(texts.values()))] if texts else []
+        _store(database, identity, list(texts), blobs)
         done += len(texts)
     if not work.filled:
-        _note_filled(database, embedder.identity, work)
+        _note_filled(database, identity, work)
     return done
-
-
-def checked(vectors: Any, rows: int, embedder: Embedder) -> Singles:
-    """An embedder's answer as float32 (rows, dimensions). Raises `BadVectors` when it is anything else."""
-    import numpy as np
-
-    try:
-        matrix = np.asarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise BadVectors(f"{embedder.identity} gave no vectors ({error})") from error
-    if matrix.shape != (rows, embedder.dimensions):
-        expected = (rows, embedder.dimensions)
-        raise BadVectors(f"{embedder.identity} gave vectors of shape {matrix.shape}, expected {expected}")
-    if not np.isfinite(matrix).all():
-        raise BadVectors(f"{embedder.identity} gave a vector with numbers that are not finite")
-    return matrix
 
 
 def _groups(waiting: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -118,13 +99,6 @@ def _texts(database: Database, hashes: Sequence[str]) -> dict[str, str]:
     """The texts by their hashes, but for those that have gone meanwhile."""
     with database.read() as connection:
         return dict(connection.execute(_TEXTS.format(marks=", ".join("?" * len(hashes))), hashes).fetchall())
-
-
-def _blobs(embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
-    if not texts:
-        return []
-    matrix = checked(embedder.embed_documents(texts), len(texts), embedder)
-    return [row.astype("<f4").tobytes() for row in matrix]
 
 
 def _store(database: Database, identity: str, hashes: Sequence[str], blobs: Sequence[bytes]) -> None:
