@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 
-from lamella.errors import LamellaError
-from lamella.memory.errand import Errand, StillRunning
+from lamella.memory.errand import Errand
+from lamella.memory.recalling import RECALLING_TRIGGERS, RecallSearch
 from lamella.text.days import unix_ms
 from lamella.text.recalled import question_of
-from lamella.types.events import Notice
 from lamella.types.hooks import BeforePromptBuild, PromptAddition
 from lamella.types.host import Host
 from lamella.types.memory import MemoryResults, SearchQuery
@@ -16,9 +15,6 @@ from lamella_memory_core.config import Config
 from lamella_memory_core.privacy import visible_to
 from lamella_memory_core.recall.block import Recalled, recalled
 from lamella_memory_core.service import Memory
-
-# Turns that somebody waits for with a prompt of his own; those of heartbeats and flushes have fixed texts.
-_TRIGGERS = ("user", "cron")
 
 # Meaning adds to a score; where it took no part, so much of the floor says the same.
 _WORDS_ALONE = 2 / 3
@@ -30,13 +26,13 @@ class Recaller:
     def __init__(self, memory: Memory, config: Config) -> None:
         self._memory = memory
         self._config = config
-        self._searching: Errand[MemoryResults] | None = None
+        self._searches = RecallSearch[MemoryResults]()
         Errand(memory.warm_up, "lamella-warm-up")  # a first search would take most of the time that there is
 
     async def before_prompt(self, event: BeforePromptBuild, host: Host) -> PromptAddition | None:
         """What is recalled for a prompt. It is also noted in the session's entry, as `lastRecall`."""
         started = time.monotonic()
-        question = question_of(event.prompt) if host.turn.trigger in _TRIGGERS and event.room > 0 else ""
+        question = question_of(event.prompt) if host.turn.trigger in RECALLING_TRIGGERS and event.room > 0 else ""
         found = await self._search(question, host) if question else None
         block = self._block(found, event) if found is not None else Recalled()
         took = round((time.monotonic() - started) * 1000)
@@ -49,21 +45,10 @@ class Recaller:
         return recalled(hits, event.system_prompt, self._config.recall_chars, event.room)
 
     async def _search(self, question: str, host: Host) -> MemoryResults | None:
-        """The results, if they come in time; what comes late is dropped, and nothing is begun before that."""
-        config = self._config
-        if self._searching is not None and not self._searching.done:
-            host.emit(Notice("recall_skipped", "nothing is recalled: the search of an earlier turn goes on"))
-            return None
+        config, turn = self._config, host.turn
         query = SearchQuery(question, config.recall_results, config.recall_min_score * _WORDS_ALONE)
-        turn = host.turn
-        self._searching = Errand(
-            lambda: self._memory.search(visible_to(query, turn.chat_type, config, turn.workspace)), "lamella-recall"
+        return await self._searches.run(
+            lambda: self._memory.search(visible_to(query, turn.chat_type, config, turn.workspace)),
+            config.recall_timeout_ms,
+            host,
         )
-        try:
-            return await self._searching.outcome(config.recall_timeout_ms / 1000)
-        except StillRunning:
-            text = f"nothing is recalled: the search took more than {config.recall_timeout_ms} ms"
-            host.emit(Notice("recall_late", text))
-        except LamellaError as error:
-            host.emit(Notice("recall_failed", f"nothing is recalled: {error}"))
-        return None
