@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import real_qmd
 from attrs import evolve
-from qmd_programs import Scene, is_gone, wait_for
+from qmd_programs import ODD_NAMES, Scene, is_gone, wait_for
 
 from lamella.errors import MemoryUnavailable
 from lamella.testing import MemoryBackendContract, registered_backend
@@ -21,20 +21,7 @@ from lamella_qmd_backend import QmdBackendPlugin
 
 pytestmark = pytest.mark.slow
 
-NAMES = [
-    "a b",
-    "a#b",
-    "a?b",
-    "100%",
-    "a%20b",
-    "it's",
-    'say "hi"',
-    "🦊 fox",
-    "项目/发布 计划",
-    "-rf",
-    "UPPER_case-Name.v2",
-    "[x]",
-]
+NAMES = [*ODD_NAMES, "UPPER_case-Name.v2"]
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,9 @@ from stand_in_qmd import main
 main()
 """
 
+# Names of files that are hard on shells, URLs and QMD's own forms of paths.
+ODD_NAMES = ["a b", "a#b", "a?b", "100%", "a%20b", "it's", 'say "hi"', "🦊 fox", "项目/发布 计划", "-rf", "[x]"]
+
 
 @define
 class StandIn:

@@ -37,6 +37,11 @@ class MemoryFile:
     path: Path
 
 
+def is_curated(name: str) -> bool:
+    """Whether a name in a workspace is that of the curated file."""
+    return name in (CURATED, CURATED_LOWER)
+
+
 def real_workspace(workspace: Path) -> Path:
     """The workspace's real path. Raises `UsageError` when there is no such folder."""
     real = Path(os.path.realpath(workspace))

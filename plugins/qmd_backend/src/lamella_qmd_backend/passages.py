@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, evolve, frozen
 
-from lamella.memory.paths import CURATED, CURATED_LOWER
+from lamella.memory.paths import is_curated
 from lamella.memory.scan import FoundFile
 from lamella.text.chunk import Chunk, chunk_text
 from lamella.text.lexical import lexical_scores
@@ -31,7 +31,7 @@ class Text:
 
     @classmethod
     def of(cls, name: str, source: str, lines: tuple[int, ...] | None = None) -> Text:
-        return cls(source, tuple(chunk_text(source, by_entry=name in (CURATED, CURATED_LOWER))), lines)
+        return cls(source, tuple(chunk_text(source, by_entry=is_curated(name))), lines)
 
 
 @frozen(slots=True)

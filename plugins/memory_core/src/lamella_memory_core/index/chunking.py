@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from lamella.memory.paths import CURATED, CURATED_LOWER
+from lamella.memory.paths import is_curated
 from lamella.text import chunk, segment
 from lamella.text.chunk import Chunk, chunk_text
 from lamella_memory_core.choices import LINES, OPENCLAW
@@ -38,4 +38,4 @@ class Chunking:
             text = redact(text)
         if self.rule == OPENCLAW:
             return openclaw_chunks(text, size=self.size, overlap=self.overlap)
-        return chunk_text(text, size=self.size, overlap=self.overlap, by_entry=name in (CURATED, CURATED_LOWER))
+        return chunk_text(text, size=self.size, overlap=self.overlap, by_entry=is_curated(name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -15,6 +15,7 @@ from lamella.types.memory import BackendContext, Embedder, FileProblem, Progress
 from lamella_memory_lancedb.notes.passages import Cutting, Passage, Taken, stamp_of, take_in
 from lamella_memory_lancedb.notes.schema import Label
 from lamella_memory_lancedb.notes.table import Table
+from lamella_memory_lancedb.store.queries import groups
 
 if TYPE_CHECKING:
     from lamella_memory_lancedb.arrays import Singles
@@ -152,7 +153,7 @@ class Follower:
         """Vectors by hash; fewer when they cannot be made now, which is told where the rest gets its own."""
         made: dict[str, Singles] = {}
         with contextlib.suppress(NoMeaning):
-            for group in _groups(list(texts), _GROUP):
+            for group in groups(list(texts), _GROUP):
                 made |= zip(group, self._embedding.embed([texts[h] for h in group], embedder), strict=True)
         return made
 
@@ -164,10 +165,10 @@ class Follower:
         rows = table.without_vector()
         texts = {row.hash: row.text for row in rows}
         done, problem = 0, ""
-        for part in _groups(list(texts), _SAVED_AT_ONCE):
+        for part in groups(list(texts), _SAVED_AT_ONCE):
             made: dict[str, Singles] = {}
             try:
-                for group in _groups(part, _GROUP):
+                for group in groups(part, _GROUP):
                     told(SyncProgress("vectors", done, len(texts)))
                     made |= zip(group, self._embedding.embed([texts[h] for h in group], embedder), strict=True)
                     done += len(group)
@@ -212,7 +213,3 @@ def _is_news(taken: Taken, known: Mapping[str, Passage]) -> bool:
 
 def _differs(found: FoundFile, known: Passage) -> bool:
     return known.stamp != stamp_of(found.stat) or known.source != found.source
-
-
-def _groups(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

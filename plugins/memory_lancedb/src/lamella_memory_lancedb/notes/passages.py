@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from attrs import evolve, field, frozen
 
-from lamella.memory.paths import CURATED, CURATED_LOWER
+from lamella.memory.paths import is_curated
 from lamella.memory.reading import load, open_plain
 from lamella.memory.scan import FoundFile
 from lamella.memory.transcripts import SOURCE as SESSIONS
@@ -96,7 +96,7 @@ def take_in(found: FoundFile, cutting: Cutting) -> Taken | None:
 
 def _cut(file: Passage, text: str, lines: Sequence[int] | None, cutting: Cutting) -> list[Passage]:
     """`lines`: where a transcript's lines stand in it. The curated file holds one fact an entry."""
-    by_entry = file.path in (CURATED, CURATED_LOWER)
+    by_entry = is_curated(file.path)
     return [
         evolve(
             file,

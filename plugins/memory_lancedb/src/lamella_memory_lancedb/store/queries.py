@@ -44,6 +44,6 @@ def rows_near(table: Any, vector: Singles, condition: str, columns: Sequence[str
     return found
 
 
-def groups(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Ids in as many conditions as they need."""
-    return (ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS))
+def groups(items: Sequence[str], size: int = _MOST_IDS) -> Iterator[Sequence[str]]:
+    """Items in parts of this size; ids in as many conditions as they need."""
+    return (items[start : start + size] for start in range(0, len(items), size))
